@@ -1,0 +1,42 @@
+# Set-up happens by itself: every target builds what it needs in .venv.
+# PYTHON must be 3.11 or newer. The pinned CPU build of torch is for 3.11; with another
+# version pip may download CUDA builds of several gigabytes.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: help demo test lint bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: .venv/.runtime  ## train a small model and watch its geometry change: a run, a table, a page
+	$(BIN)/isoscope demo --out runs/demo
+
+test: lint  ## lint, then every test, doctest and documented command
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.dev  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.dev  ## speeds, as ratios measured in one run
+	$(BIN)/python bench/cosine.py
+	$(BIN)/python bench/startup.py
+
+clean:  ## remove what make and the tests built
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "isoscope needs Python 3.11 or newer; set PYTHON=python3.11"; exit 2; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/.runtime: .venv/.created pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+.venv/.dev: .venv/.created pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/.runtime

@@ -1,0 +1,61 @@
+"""`isoscope cloud`: a file of vectors, for people who have no model at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.options import Json, Measures, Memory, Seed, parse_bytes, parse_names
+
+
+def cloud(
+    file: Annotated[
+        Path, typer.Argument(help="Vectors, one a row: .npy, .npz, .parquet, .safetensors or .csv.")
+    ],
+    array: Annotated[
+        str | None, typer.Option(help="Which array or column, where the file has several.")
+    ] = None,
+    transpose: Annotated[bool, typer.Option("--transpose", help="Vectors are columns.")] = False,
+    measures: Measures = None,
+    seed: Seed = 0,
+    memory: Memory = "2GB",
+    out: Annotated[Path | None, typer.Option(help="Keep rows and page in this run folder.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure the geometry of a file of vectors."""
+    allowed = parse_bytes(memory)
+    from isoscope.cli import screen
+    from isoscope.cli.finish import finish
+    from isoscope.data.vectors import read_vectors
+    from isoscope.measures.table import choose
+    from isoscope.report.words import headline
+    from isoscope.results.store import open_run
+    from isoscope.run.observe import describe
+    from isoscope.run.provenance import new_run
+
+    chosen = choose(parse_names(measures))
+    points, digest = read_vectors(file, array)
+    points = points.T if transpose else points
+    asked: dict[str, object] = {
+        "file": str(file),
+        "hash": digest,
+        "array": array,
+        "transpose": transpose,
+        "seed": seed,
+    }
+    asked |= {"measures": [measure.name for measure in chosen], "memory": allowed}
+    run = new_run("cloud", file.name, asked, chosen)
+    folder = open_run(out, run) if out else None
+    seen = describe(points, measures=[m.name for m in chosen], seed=seed, memory=allowed, name=file.name)
+    facts = {"vectors": points.shape[0], "dimensions": points.shape[1], "notes": seen.notes()}
+    if folder is not None:
+        finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=facts)
+        return
+    screen.warn(seen.notes())
+    if json:
+        screen.show_json(seen.frame(), run=run.id, notes=seen.notes())
+    else:
+        screen.show(seen.frame())
+        screen.say(headline(seen.frame()))

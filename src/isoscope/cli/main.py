@@ -1,0 +1,56 @@
+"""The command `isoscope`: gathers the verbs, and turns an IsoscopeError into one sentence and exit 2.
+
+Nothing heavy is imported before a verb runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from isoscope.cli import cloud, demo, listing, measure, report
+from isoscope.errors import IsoscopeError
+
+app = typer.Typer(
+    name="isoscope",
+    help="A microscope for the geometry of neural representations.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command(name="measure")(measure.measure)
+app.command(name="cloud")(cloud.cloud)
+app.command(name="list")(listing.list_)
+app.command(name="report")(report.report)
+app.command(name="demo")(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from isoscope import __version__
+
+        typer.echo(f"isoscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except IsoscopeError as error:
+        typer.echo(f"isoscope: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("isoscope: stopped; what was finished is kept.", err=True)
+        sys.exit(130)

@@ -1,0 +1,96 @@
+"""`isoscope measure`: a model over data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out, parse_bytes, parse_names
+
+
+def measure(
+    model: Annotated[str, typer.Argument(help="A hub id or a folder, with @revision if you like.")],
+    data: Annotated[
+        str, typer.Option(help="'embedded', a text file, or a JSONL file (file.jsonl:column).")
+    ] = "embedded",
+    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 256,
+    max_length: Annotated[
+        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    measures: Measures = None,
+    layers: Annotated[str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output'.")] = "*",
+    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
+    pack: Annotated[
+        bool, typer.Option(help="Join texts and cut full chunks, or one text a sequence.")
+    ] = True,
+    count_special: Annotated[
+        bool, typer.Option("--count-special", help="Count special tokens as data.")
+    ] = False,
+    count_first: Annotated[bool, typer.Option("--count-first", help="Count position 0 as data.")] = False,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+    ] = False,
+    seed: Seed = 0,
+    memory: Memory = "2GB",
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Measure the geometry of a model's representations, layer by layer, exactly, in one pass."""
+    allowed = parse_bytes(memory)
+    from isoscope.cli import screen
+    from isoscope.cli.finish import finish
+    from isoscope.data.text import MAX_LENGTH, text
+    from isoscope.errors import IsoscopeError
+    from isoscope.measures.table import choose
+    from isoscope.models.source import load
+    from isoscope.results.store import open_run
+    from isoscope.run.observe import observe
+    from isoscope.run.provenance import new_run
+
+    chosen = choose(parse_names(measures))
+    loaded = load(model, revision=revision, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
+    if loaded.tokenizer is None:
+        raise IsoscopeError(f"the model '{model}' has no tokenizer, so text cannot be read for it.")
+    longest = loaded.longest or MAX_LENGTH
+    if max_length is not None and loaded.longest is not None and max_length > loaded.longest:
+        raise IsoscopeError(
+            f"--max-length {max_length} is more than the {loaded.longest} tokens '{model}' takes."
+        )
+    batches = text(
+        data,
+        loaded.tokenizer,
+        limit=limit or None,
+        max_length=max_length or min(longest, MAX_LENGTH),
+        batch_size=batch_size,
+        pack=pack,
+        special=count_special,
+        first=count_first,
+        seed=seed,
+    )
+    known = loaded.facts()
+    question = {key: known[key] for key in ("model", "revision", "weights", "dtype")}
+    question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
+    run = new_run("measure", loaded.name, question, chosen)
+    folder = open_run(out or default_out(loaded.name, run.id), run)
+    unit = loaded.name
+    if folder.has(unit):
+        screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
+        finish(folder, json=json)
+        return
+    with screen.bar(f"measuring {loaded.name}") as progress:
+        seen = observe(
+            loaded,
+            batches,
+            measures=[m.name for m in chosen],
+            layers=layers,
+            memory=allowed,
+            progress=progress,
+        )
+        rows = seen.rows(run.id)
+    finish(folder, json=json, unit=unit, rows=rows, facts={**(seen.facts or {}), "notes": seen.notes()})

@@ -1,0 +1,16 @@
+"""`isoscope report`: the page of a run, made anew from its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+    """Write the page of a run again, from its rows alone."""
+    from isoscope.cli.finish import finish
+    from isoscope.results.store import read_run
+
+    finish(read_run(run), json=False)

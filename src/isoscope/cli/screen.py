@@ -1,0 +1,128 @@
+"""What a person sees in the terminal: a table of sites, a progress bar, warnings.
+
+The table goes to stdout, everything else to stderr. The bar keeps quiet when that is not a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from isoscope.sites import Site
+
+_SHOWN = (  # measure, heading, whether its interval is shown: what a line has room for
+    ("mean_cosine_between", "cosine between\nsequences", True),
+    ("mean_cosine", "cosine\nall pairs", False),
+    ("relative_drift", "relative\ndrift", True),
+    ("mean_norm", "mean\nnorm", False),
+    ("participation_ratio_split", "dimensions\n(PR split)", False),
+    ("effective_rank", "effective\nrank", False),
+    ("isoscore", "IsoScore", False),
+)
+_OVER_STEPS = ("mean_cosine_between", "relative_drift", "participation_ratio_split")
+
+
+def show(rows: pd.DataFrame) -> None:
+    """Print one line a site; of several steps, one table a measure with a line a step."""
+    if rows.step.nunique() > 1:
+        asked = [name for name in _OVER_STEPS if (rows.measure == name).any()]
+        for name in asked or list(rows.measure.drop_duplicates())[:3]:
+            _print(_over_steps(rows, name))
+    else:
+        _print(_over_sites(rows))
+
+
+def _over_sites(rows: pd.DataFrame) -> Table:
+    present = [shown for shown in _SHOWN if (rows.measure == shown[0]).any()]
+    if not present:
+        present = [(name, name.replace("_", "\n"), True) for name in rows.measure.drop_duplicates()][:8]
+    table = Table(caption="value [95 % interval] (value of an isotropic cloud)", caption_justify="left")
+    table.add_column("site")
+    for head in ("n", *(head for _, head, _ in present)):
+        table.add_column(head, justify="right")
+    for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
+        cells = part.set_index("measure")
+        values = [
+            _cell(cells, name, interval) if name in cells.index else "" for name, _, interval in present
+        ]
+        table.add_row(_site(kind, layer), str(cells.n.max()), *values)
+    return table
+
+
+def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
+    table = Table(title=measure.replace("_", " "), title_justify="left")
+    loss = rows[rows.measure == "loss"].set_index("step").value
+    mine = rows[rows.measure == measure]
+    sites = [_site(kind, layer) for kind, layer in mine[["kind", "layer"]].drop_duplicates().to_numpy()]
+    for head in ("step", *(["loss"] if len(loss) else []), *sites):
+        table.add_column(head, justify="right")
+    for step, part in mine.groupby("step"):
+        lost = [number(float(loss[step]))] if len(loss) else []
+        table.add_row(str(step), *lost, *map(number, part.value))
+    return table
+
+
+def _print(table: Table) -> None:
+    Console(width=None if Console().is_terminal else 140).print(table)
+
+
+def _site(kind: object, layer: object) -> str:
+    return str(kind) if layer is pd.NA else str(Site(str(kind), int(str(layer))))
+
+
+def _cell(cells: pd.DataFrame, measure: str, interval: bool) -> str:
+    value, null, low, high = map(float, cells.loc[measure, ["value", "null", "low", "high"]].to_numpy())
+    if math.isnan(value):
+        return "–"
+    if interval and not math.isnan(low):
+        return f"{number(value)} [{number(low)}, {number(high)}]"
+    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"
+
+
+def number(value: float) -> str:
+    """Three digits that matter.
+
+    >>> number(0.12345), number(1234.5), number(0.0), number(2e-9)
+    ('0.123', '1234', '0.000', '2.0e-09')
+    """
+    size = abs(value)
+    if size >= 100:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3f}" if size >= 0.0005 or size == 0 else f"{value:.1e}"
+
+
+def show_json(rows: pd.DataFrame, **beside: object) -> None:
+    """Print rows and what goes with them as one JSON object; NaN is null."""
+    records = json.loads(rows.to_json(orient="records", double_precision=15))
+    print(json.dumps({**beside, "rows": records}, indent=1))  # noqa: T201
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Print remarks, one a line, to stderr."""
+    console = Console(stderr=True)
+    for note in notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+
+
+def say(text: str) -> None:
+    """Print a line to stdout, as it is."""
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A progress bar on stderr; gives the function that moves it."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

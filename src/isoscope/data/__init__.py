@@ -1,0 +1,1 @@
+"""Where inputs come from: an address becomes sequences, sequences become batches, positions count or not."""

@@ -1,0 +1,86 @@
+"""A batch: what a model is called with, which positions count, and a key for each sequence.
+
+Anything a training loop calls a batch becomes one: a tensor, a mapping of tensors (its attention mask
+says what is padding), or a Batch made by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.data.keys import content_keys
+from isoscope.errors import IsoscopeError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs of one call, `counts` [b, t] (True where a position counts; None: all), `keys` [b]."""
+
+    inputs: Mapping[str, Tensor] | Tensor
+    counts: Tensor | None
+    keys: Tensor
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def call(self, module: torch.nn.Module) -> Any:
+        """Call the module with the inputs: a tensor as its argument, a mapping as its keywords."""
+        return module(self.inputs) if isinstance(self.inputs, Tensor) else module(**self.inputs)
+
+    def first(self, batch_axis: int = 0) -> Batch:
+        """The first sequence alone."""
+
+        def one(x: Tensor) -> Tensor:
+            fits = isinstance(x, Tensor) and x.dim() > batch_axis and x.shape[batch_axis] == len(self)
+            return x.narrow(batch_axis, 0, 1) if fits else x
+
+        inputs = self.inputs
+        alone = one(inputs) if isinstance(inputs, Tensor) else {name: one(x) for name, x in inputs.items()}
+        return Batch(alone, None if self.counts is None else self.counts[:1], self.keys[:1])
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on another device."""
+        if isinstance(self.inputs, Tensor):
+            return replace(self, inputs=self.inputs.to(device))
+        moved = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in self.inputs.items()}
+        return replace(self, inputs=moved)
+
+
+def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
+    """Make a Batch of what a user's loop yields.
+
+    >>> batch = as_batch({"input_ids": torch.tensor([[5, 6], [7, 0]]),
+    ...                   "attention_mask": torch.tensor([[1, 1], [1, 0]])}, seed=0)
+    >>> batch.counts.tolist(), len(batch)
+    ([[True, True], [True, False]], 2)
+    """
+    if isinstance(item, Batch):
+        return item
+    if isinstance(item, Tensor):
+        return Batch(item, None, content_keys(item.movedim(batch_axis, 0), seed))
+    if isinstance(item, Mapping) and all(isinstance(name, str) for name in item):
+        inputs = dict(item)
+        main = inputs.get("input_ids")
+        if main is None:
+            main = next((x for x in inputs.values() if isinstance(x, Tensor) and x.dim() > 1), None)
+        if isinstance(main, Tensor):
+            mask = inputs.get("attention_mask")
+            counts = mask.bool().cpu() if isinstance(mask, Tensor) and mask.dim() == 2 else None
+            return Batch(inputs, counts, _keys(main.movedim(batch_axis, 0), counts, seed))
+    raise IsoscopeError(
+        f"a batch is a tensor, a mapping of names to tensors, or a Batch; got {type(item).__name__}."
+    )
+
+
+def _keys(main: Tensor, counts: Tensor | None, seed: int) -> Tensor:
+    """Padding is left out of the hash, so a sequence keeps its key whatever it is batched with."""
+    if counts is None or main.shape[:2] != counts.shape:
+        return content_keys(main, seed)
+    return torch.cat(
+        [content_keys(row[mine][None], seed) for row, mine in zip(main.cpu(), counts, strict=True)]
+    )

@@ -1,0 +1,75 @@
+"""Which positions count. Padding never does; special tokens and the first position by policy.
+
+Special tokens are not data, and the first position is where attention parks: its vector can be a
+thousand times longer than the others and drown them. Both are left out unless asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import IsoscopeError
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Whether special tokens count, and whether the first position of a sequence does."""
+
+    special: bool = False
+    first: bool = False
+
+    def counts(self, special: Tensor) -> Tensor:
+        """Which positions of one sequence count, given which are special tokens, [t].
+
+        >>> Policy(special=True).counts(torch.tensor([True, False, True])).tolist()
+        [False, True, True]
+        """
+        counts = torch.ones_like(special) if self.special else ~special
+        if not self.first:
+            counts[:1] = False
+        return counts
+
+    def describe(self) -> dict[str, str]:
+        """As a run records it."""
+        said = {True: "counted", False: "left out"}
+        return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
+
+
+def select_counted(seen: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor, str]:
+    """From what flows at a site, the vectors that count [n, d], their sequence [n], and a remark.
+
+    `seen` is [b, t, d], or [b, d] where a sequence is one vector. Where a site is shorter than the
+    data by a whole factor (characters pooled to molecules), a position counts when all it is made of
+    does. Where lengths do not fit, every position counts and the remark says so.
+    """
+    if seen.dim() == 2 and (counts is None or counts.numel() != len(seen)):
+        return seen, torch.arange(len(seen), device=seen.device), ""
+    if seen.dim() == 2 and counts is not None:
+        seen = seen.reshape(*counts.shape, seen.shape[1])
+    if seen.dim() != 3:
+        raise IsoscopeError(
+            f"a block passes on a tensor of shape {tuple(seen.shape)}; "
+            "what can be measured is [sequences, positions, dimensions]."
+        )
+    size, length, _ = seen.shape
+    mine, remark = _fit(counts, size, length)
+    mine = mine.to(seen.device)
+    sequence = torch.arange(size, device=seen.device)[:, None].expand(size, length)
+    return seen[mine], sequence[mine], remark
+
+
+def _fit(counts: Tensor | None, size: int, length: int) -> tuple[Tensor, str]:
+    if counts is None:
+        return torch.ones(size, length, dtype=torch.bool), ""
+    if counts.shape == (size, length):
+        return counts, ""
+    if len(counts) == size and counts.shape[1] > length:
+        factor = counts.shape[1] // length
+        if counts.shape[1] - factor * length < factor:
+            pooled = counts[:, : factor * length].reshape(size, length, factor).all(2)
+            return pooled, f"a position counts when all {factor} it is made of do"
+    everything = torch.ones(size, length, dtype=torch.bool)
+    return everything, f"{length} positions where the data has {counts.shape[1]}: all of them counted"

@@ -1,0 +1,163 @@
+"""Text as data: `embedded`, a text file or a JSONL file becomes batches of token ids.
+
+Text is packed: documents are joined and cut into chunks of full length, so that every vector has
+about as much context as the next and no padding is needed. Batches hold sequences of like length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from isoscope.data.batch import Batch
+from isoscope.data.counting import Policy
+from isoscope.data.documents import documents
+from isoscope.data.keys import content_keys
+from isoscope.errors import IsoscopeError
+
+LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
+
+
+class Tokenizer(Protocol):
+    """What is asked of a tokenizer: to be called, and to say what is special and what pads."""
+
+    @property
+    def all_special_ids(self) -> list[int]:
+        """The ids of special tokens."""
+        ...
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id that pads, where there is one."""
+        ...
+
+    def __call__(self, text: str, *, add_special_tokens: bool, verbose: bool) -> dict[str, list[int]]:
+        """Encode one text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """Token sequences, ready to be batched; iterate over it for batches. Make one with `text`."""
+
+    address: str
+    sequences: tuple[Tensor, ...]
+    special_ids: frozenset[int]
+    pad_id: int
+    policy: Policy
+    batch_size: int
+    seed: int
+    packed: bool
+
+    def __len__(self) -> int:
+        return -(-len(self.sequences) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        by_length = sorted(self.sequences, key=len, reverse=True)
+        for start in range(0, len(by_length), self.batch_size):
+            yield self._batch(by_length[start : start + self.batch_size])
+
+    def _batch(self, rows: list[Tensor]) -> Batch:
+        size, length = len(rows), max(map(len, rows))
+        ids = torch.full((size, length), self.pad_id)
+        mask = torch.zeros(size, length, dtype=torch.long)
+        counts = torch.zeros(size, length, dtype=torch.bool)
+        special = torch.tensor(sorted(self.special_ids), dtype=torch.long)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)] = row
+            mask[i, : len(row)] = 1
+            counts[i, : len(row)] = self.policy.counts(torch.isin(row, special))
+        keys = torch.cat([content_keys(row[None], self.seed) for row in rows])
+        return Batch({"input_ids": ids, "attention_mask": mask}, counts, keys)
+
+    def facts(self) -> dict[str, object]:
+        """What a run records of its data."""
+        digest = hashlib.sha256()
+        for row in self.sequences:
+            digest.update(row.numpy().tobytes() + b"|")
+        return {
+            "data": self.address,
+            "data_hash": digest.hexdigest()[:16],
+            "sequences": len(self.sequences),
+            "tokens": sum(map(len, self.sequences)),
+            "longest": max(map(len, self.sequences)),
+            "packed": self.packed,
+            "counting": self.policy.describe(),
+            "seed": self.seed,
+        }
+
+
+def text(
+    address: str,
+    tokenizer: Tokenizer,
+    *,
+    limit: int | None = LIMIT,
+    max_length: int = MAX_LENGTH,
+    batch_size: int = BATCH_SIZE,
+    pack: bool = True,
+    special: bool = False,
+    first: bool = False,
+    seed: int = 0,
+) -> Text:
+    """Read the text at `address`: ``embedded``, a text file, or a JSONL file (``file.jsonl:column``).
+
+    At most `limit` sequences (None: all) of at most `max_length` tokens. `pack=False` makes each
+    document (each line of a text file) one sequence. `special` and `first` count special tokens
+    and position 0 as data.
+    """
+    for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
+        if number is not None and number < 1:
+            raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    before, after = _frame_of(tokenizer)
+    room = max_length - len(before) - len(after)
+    if room < 1:
+        raise IsoscopeError(f"max_length {max_length} has no room for text beside the special tokens.")
+    encoded = (_encode(tokenizer, document) for document in documents(address, whole=pack))
+    chunks = _packed(encoded, room) if pack else (ids[:room] for ids in encoded if ids)
+    sequences = tuple(torch.tensor([*before, *ids, *after]) for ids in islice(chunks, limit))
+    if not sequences:
+        raise IsoscopeError(f"data '{address}' holds no text; there is nothing to measure.")
+    return Text(
+        address=address,
+        sequences=sequences,
+        special_ids=frozenset(tokenizer.all_special_ids),
+        pad_id=tokenizer.pad_token_id or 0,
+        policy=Policy(special, first),
+        batch_size=batch_size,
+        seed=seed,
+        packed=pack,
+    )
+
+
+def _encode(tokenizer: Tokenizer, document: str) -> list[int]:
+    return tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def _frame_of(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text."""
+    bare = _encode(tokenizer, "a")
+    full = tokenizer("a", add_special_tokens=True, verbose=False)["input_ids"]
+    for start in range(len(full) - len(bare) + 1):
+        if full[start : start + len(bare)] == bare:
+            return full[:start], full[start + len(bare) :]
+    return [], []
+
+
+def _packed(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
+    """Join the documents and cut them every `room` tokens; the last piece may be shorter."""
+    waiting: list[int] = []
+    for ids in encoded:
+        waiting += ids
+        start = 0
+        while len(waiting) - start >= room:
+            yield waiting[start : start + room]
+            start += room
+        del waiting[:start]
+    if waiting:
+        yield waiting

@@ -1,0 +1,111 @@
+"""A file of vectors becomes an array [n, d]. No format here can run code: pickled objects are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+
+from isoscope.errors import IsoscopeError, unknown_name
+
+Array = npt.NDArray[np.floating]
+FORMATS = (".npy", ".npz", ".parquet", ".safetensors", ".csv")
+
+
+def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str]:
+    """The vectors in `file`, one a row, and a hash of the file.
+
+    `array` names one of several arrays (.npz, .safetensors) or the column that holds the vectors
+    (.parquet). Without it a file with one array has that, and a table has its number columns.
+    """
+    if not file.exists():
+        raise IsoscopeError(f"no file at '{file}'; give vectors as {', '.join(FORMATS)}.")
+    if file.suffix not in FORMATS:
+        raise IsoscopeError(
+            f"'{file}' has no format that is read here; give vectors as {', '.join(FORMATS)}."
+        )
+    try:
+        found = _read(file, array)
+    except (
+        OSError,
+        EOFError,
+        pa.ArrowInvalid,
+        SafetensorError,
+        zipfile.BadZipFile,
+        pd.errors.ParserError,
+    ) as reason:
+        raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
+    except ValueError as reason:
+        refused = "pickle" in str(reason)
+        why = "it holds pickled objects, which could run code, and none was run" if refused else str(reason)
+        raise IsoscopeError(f"refused to read {file}: {why}.") from reason
+    if not np.issubdtype(found.dtype, np.number) or np.iscomplexobj(found):
+        raise IsoscopeError(f"{file} does not hold real numbers but {found.dtype}.")
+    if found.ndim != 2:
+        raise IsoscopeError(f"{file} holds the shape {found.shape}; vectors are [vectors, dimensions].")
+    return found.astype(np.result_type(found.dtype, np.float16)), _digest(file)
+
+
+def _read(file: Path, array: str | None) -> npt.NDArray[np.generic]:
+    match file.suffix:
+        case ".npy":
+            return np.load(file, allow_pickle=False)
+        case ".npz":
+            with np.load(file, allow_pickle=False) as arrays:
+                return arrays[_one_of(list(arrays), array, file)]
+        case ".safetensors":
+            tensors = load_safetensors(file.read_bytes())
+            return tensors[_one_of(list(tensors), array, file)].double().numpy()
+        case ".parquet":
+            return _from_table(pd.read_parquet(file), array, file)
+        case _:
+            return _from_table(pd.read_csv(file, header=_header(file)), array, file)
+
+
+def _one_of(names: list[str], asked: str | None, file: Path) -> str:
+    if asked is not None:
+        if asked not in names:
+            raise unknown_name(f"array in {file}", asked, names)
+        return asked
+    if len(names) != 1:
+        raise IsoscopeError(
+            f"{file} holds {len(names)} arrays; name one with --array: {', '.join(sorted(names))}."
+        )
+    return names[0]
+
+
+def _from_table(table: pd.DataFrame, column: str | None, file: Path) -> npt.NDArray[np.generic]:
+    if column is None:
+        lists = [name for name in table if len(table) and isinstance(table[name].iloc[0], np.ndarray | list)]
+        column = str(lists[0]) if len(lists) == 1 else None
+    if column is not None:
+        if column not in table:
+            raise unknown_name(f"column in {file}", column, map(str, table))
+        return np.stack([np.asarray(vector) for vector in table[column]])
+    numbers = table.select_dtypes("number")
+    if numbers.shape[1] == 0:
+        raise IsoscopeError(f"{file} has no column of numbers; there are: {', '.join(map(str, table))}.")
+    return numbers.to_numpy(dtype=np.float64)
+
+
+def _header(file: Path) -> int | None:
+    """A first line that is all numbers is data, not names."""
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        cells = stream.readline().strip().split(",")
+    try:
+        _ = [float(cell) for cell in cells]
+    except ValueError:
+        return 0
+    return None
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]

@@ -1,0 +1,30 @@
+"""The one exception a user meets, and the sentence for a name that does not exist.
+
+Every message says what was asked, what was given or exists, and what to do. The command line
+prints it as it stands and exits with 2; a traceback is always a defect of isoscope's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class IsoscopeError(Exception):
+    """Something the user asked for cannot be had; the message is meant for them."""
+
+
+class IsoscopeWarning(UserWarning):
+    """Something the user should know about a number that was measured all the same."""
+
+
+def unknown_name(kind: str, asked: str, known: Iterable[str]) -> IsoscopeError:
+    """Say that `asked` is no `kind`, what is nearest, and what there is.
+
+    >>> print(unknown_name("measure", "mean_cosin", ["drift", "mean_cosine"]))
+    no measure is called 'mean_cosin'; did you mean 'mean_cosine'? There are: drift, mean_cosine.
+    """
+    names = sorted(known)
+    near = get_close_matches(asked, names, n=1)
+    guess = f"; did you mean '{near[0]}'?" if near else "."
+    return IsoscopeError(f"no {kind} is called '{asked}'{guess} There are: {', '.join(names)}.")

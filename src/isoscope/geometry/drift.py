@@ -1,0 +1,35 @@
+"""Where the cloud's centre lies: the norm of its mean, as it is and against the norms of its vectors."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def drift(points: Tensor) -> float:
+    """‖x̄‖, the norm of the mean vector of `points` [n, d]; at least 0.
+
+    >>> import torch
+    >>> drift(torch.tensor([[3.0, 0.0], [3.0, 8.0]]))
+    5.0
+    """
+    return float(points.double().mean(0).norm())
+
+
+def mean_norm(points: Tensor) -> float:
+    """The mean of ‖x‖; at least 0.
+
+    >>> import torch
+    >>> mean_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    3.0
+    """
+    return float(points.double().norm(dim=1).mean())
+
+
+def relative_drift(points: Tensor) -> float:
+    """‖x̄‖ / mean ‖x‖, in [0, 1]: 1 when all vectors are the same, about 1/√n when isotropic.
+
+    >>> import torch
+    >>> relative_drift(torch.tensor([[2.0, 0.0], [2.0, 0.0]]))
+    1.0
+    """
+    return drift(points) / mean_norm(points)

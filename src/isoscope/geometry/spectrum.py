@@ -1,0 +1,90 @@
+"""How many dimensions a cloud uses: readings of the eigenvalues λ of its centred covariance.
+
+Two of them, RankMe and the stable rank, read the singular values of the cloud as it lies, mean
+included; each function says which. The undefined (fewer than two vectors, no spread) is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def eigenvalues(points: Tensor) -> Tensor:
+    """λ of the covariance of `points` [n, d], centred, over n−1; ascending, [d]."""
+    return torch.linalg.eigvalsh(covariance(points))
+
+
+def covariance(points: Tensor) -> Tensor:
+    """Σ = Σ(x−x̄)(x−x̄)ᵀ/(n−1), [d, d]; NaN for fewer than two vectors."""
+    points = points.double()
+    if len(points) < 2:
+        return torch.full((points.shape[1],) * 2, math.nan, dtype=torch.float64)
+    centred = points - points.mean(0)
+    return centred.T @ centred / (len(points) - 1)
+
+
+def participation_ratio(points: Tensor) -> float:
+    """PR = (Σλ)²/Σλ², in [1, d]: the number of dimensions that carry the variance.
+
+    >>> round(participation_ratio(torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])), 6)
+    2.0
+    """
+    spread = eigenvalues(points)
+    return float(spread.sum() ** 2 / (spread**2).sum())
+
+
+def participation_ratio_split(points: Tensor, half: Tensor) -> float:
+    """Tr S₁·tr S₂ / tr(S₁S₂), S₁ and S₂ the covariances of two halves (`half` is 0 or 1 for each vector).
+
+    Almost free of PR's bias at small n, because the noise of one half is independent of the other's.
+    """
+    first, second = covariance(points[half == 0]), covariance(points[half == 1])
+    return float(first.trace() * second.trace() / (first * second).sum())
+
+
+def isoscore(points: Tensor) -> float:
+    """IsoScore = (PR−1)/(d−1), in [0, 1]: 1 when the variance is the same in every direction.
+
+    >>> round(isoscore(torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])), 6)
+    1.0
+    """
+    width = points.shape[1]
+    return (participation_ratio(points) - 1) / (width - 1) if width > 1 else math.nan
+
+
+def exp_entropy(weights: Tensor) -> float:
+    """exp(−Σ p log p) with p = weights/Σweights: how many of them count.
+
+    >>> round(exp_entropy(torch.tensor([1.0, 1.0, 1.0, 0.0])), 6)
+    3.0
+    """
+    share = weights.double().clamp_min(0) / weights.clamp_min(0).sum()
+    return float(torch.special.entr(share).sum().exp())
+
+
+def effective_rank(points: Tensor) -> float:
+    """exp(H(σ/Σσ)), σ the singular values of the centred cloud, in [1, d] (Roy & Vetterli 2007)."""
+    points = points.double()
+    if len(points) < 2:
+        return math.nan
+    return exp_entropy(torch.linalg.svdvals(points - points.mean(0)))
+
+
+def rankme(points: Tensor) -> float:
+    """exp(H(σ/Σσ)), σ the singular values of the cloud as it lies, in [1, d] (Garrido et al. 2023)."""
+    return exp_entropy(torch.linalg.svdvals(points.double()))
+
+
+def stable_rank(points: Tensor) -> float:
+    """‖X‖_F²/‖X‖₂² of the cloud as it lies, in [1, d]."""
+    squares = torch.linalg.svdvals(points.double()) ** 2
+    return float(squares.sum() / squares.max())
+
+
+def top_share(points: Tensor) -> float:
+    """λ_max/Σλ, in [1/d, 1]: the share of the variance along one single direction."""
+    spread = eigenvalues(points)
+    return float(spread.max() / spread.sum())

@@ -1,0 +1,1 @@
+"""Experiments on small models that train in minutes."""

@@ -1,0 +1,131 @@
+"""Readings of directions: how alike they are, and which dimension makes them so."""
+
+from __future__ import annotations
+
+from scipy import stats
+
+from isoscope.geometry import cosine
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.stats.directions import Directions
+from isoscope.stats.intervals import enough, jackknife
+from isoscope.stats.orientation import Orientation
+
+_GODEY = "Ethayarajh 2019; Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143"
+
+
+def _zeros(record: Directions) -> str:
+    return f"{record.zeros} of norm zero left out" if record.zeros else ""
+
+
+def _mean_cosine(record: Directions) -> Reading:
+    if record.sums.n < 2:
+        return undefined(record.sums.n, "needs 2 vectors that are not zero")
+    return Reading(record.sums.all_pairs(), record.sums.n, null=0.0, note=_zeros(record))
+
+
+def _mean_cosine_between(record: Directions) -> Reading:
+    sums = record.sums
+    if sums.sequences.sum() < 2:
+        return undefined(sums.n, "needs 2 sequences")
+    value = sums.between()
+    if not enough(sums.sequences):
+        return Reading(value, sums.n, null=0.0, note="no interval: fewer than 8 sequences")
+    low, high = jackknife(value, sums.between_without(), sums.count)
+    return Reading(value, sums.n, 0.0, max(low, -1.0), min(high, 1.0), _zeros(record))
+
+
+def _cosine_variance(record: Orientation) -> Reading:
+    n = float(record.count)
+    if n < 2:
+        return undefined(int(n), "needs 2 vectors that are not zero")
+    pairs = n * (n - 1)
+    mean = float(record.total @ record.total - n) / pairs
+    value = float((record.products**2).sum() - n) / pairs - mean**2
+    return Reading(max(value, 0.0), int(n), null=1 / len(record.total))
+
+
+def _rogue_contribution(record: Directions) -> Reading:
+    if record.sums.n < 2:
+        return undefined(record.sums.n, "needs 2 vectors that are not zero")
+    parts = record.contributions()
+    largest = int(parts.argmax())
+    width = len(parts)
+    peak = float(stats.chi2.ppf(1 - 0.5615 / width, 1))  # the expected largest of `width` draws
+    return Reading(
+        float(parts[largest]),
+        record.sums.n,
+        null=record.sums.noise() * (peak - 1) / width,
+        note=f"dimension {largest}",
+    )
+
+
+MEASURES = (
+    Measure(
+        name="mean_cosine",
+        family="directions",
+        stat=Directions,
+        read=_mean_cosine,
+        definition=cosine.mean_cosine,
+        title="mean cosine, all pairs",
+        formula="A = (‖Σû‖² − n) / (n(n−1)),  û = x/‖x‖",
+        says="How alike any two vectors point: 0 in an isotropic cloud, near 1 when all crowd into a cone. "
+        "Exact over all pairs; none is sampled.",
+        misleads="Vectors of one sequence are alike, so with few sequences it reads too high. It measures "
+        "directions only, and one dominant dimension can make all of it.",
+        null="0",
+        interval="none: pairs inside a sequence bias it; see mean_cosine_between",
+        source=_GODEY,
+        bounds=(-1.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+    ),
+    Measure(
+        name="mean_cosine_between",
+        family="directions",
+        stat=Directions,
+        read=_mean_cosine_between,
+        definition=cosine.mean_cosine_between,
+        title="mean cosine between sequences",
+        formula="(‖ΣS_s‖² − Σ‖S_s‖²) / (n² − Σn_s²),  S_s = Σû over sequence s",
+        says="How alike vectors from different sequences point: the anisotropy of the space itself, "
+        "without what sequences share inside.",
+        misleads="Like every mean over pairs it hides clusters: two opposite cones average to 0.",
+        null="0",
+        interval="jackknife over groups of whole sequences, from 8 sequences on",
+        source="isoscope; the unbiased form of A",
+        bounds=(-1.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+    ),
+    Measure(
+        name="cosine_variance",
+        family="directions",
+        stat=Orientation,
+        read=_cosine_variance,
+        definition=cosine.cosine_variance,
+        title="variance of the cosines",
+        formula="(‖Σûûᵀ‖_F² − n) / (n(n−1)) − A²",
+        says="Whether the cosines are all about the same or differ from pair to pair. 1/d when isotropic.",
+        misleads="Both a cone (all cosines high) and an isotropic cloud (all near 0) have little of it.",
+        null="1/d",
+        interval="none: the record keeps no groups",
+        source="isoscope",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+    ),
+    Measure(
+        name="rogue_contribution",
+        family="directions",
+        stat=Directions,
+        read=_rogue_contribution,
+        definition=cosine.rogue_contribution,
+        title="largest contribution of one dimension",
+        formula="max_k ((Σû_k)² − Σû_k²) / (n(n−1))",
+        says="How much of the mean cosine comes from one coordinate, and which. When it is most of A, "
+        "the anisotropy is a matter of that dimension.",
+        misleads="It depends on the axes: rotate the cloud and it is gone while A stays.",
+        null="the expected largest of d chance contributions, at the effective number of vectors",
+        interval="none: a maximum",
+        source="Timkey & van Schijndel 2021",
+        bounds=(-1.0, 1.0),
+        unchanged_by=frozenset({"scale"}),
+    ),
+)

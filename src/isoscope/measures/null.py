@@ -1,0 +1,40 @@
+"""What a spectrum looks like when nothing is there: an isotropic Gaussian cloud of the same n and d.
+
+The eigenvalues of XᵀX for such a cloud are drawn exactly, from the bidiagonal model of Dumitriu &
+Edelman (2002): O(d) random numbers and a tridiagonal eigenproblem, whatever n is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import torch
+from scipy.linalg import eigvalsh_tridiagonal
+from torch import Tensor
+
+
+@lru_cache(maxsize=256)
+def isotropic_spectra(n: int, width: int) -> tuple[Tensor, ...]:
+    """Draws of the eigenvalues of XᵀX, X of n Gaussian vectors in `width` dimensions; each [width].
+
+    Narrow clouds vary more from draw to draw, so they get more draws.
+    """
+    random = np.random.default_rng([n, width])
+    short, long = min(n, width), max(n, width)
+    draws = []
+    for _ in range(min(64, max(4, 1024 // width))):
+        diagonal = random.chisquare(long - np.arange(short))
+        below = random.chisquare(np.arange(short - 1, 0, -1))
+        main = diagonal + np.concatenate([[0.0], below])
+        values = eigvalsh_tridiagonal(main, np.sqrt(diagonal[:-1] * below)) if short > 1 else main
+        full = torch.zeros(width, dtype=torch.float64)
+        full[width - short :] = torch.from_numpy(np.clip(values, 0, None))
+        draws.append(full)
+    return tuple(draws)
+
+
+def expected(reading: Callable[[Tensor], float], n: int, width: int) -> float:
+    """The mean of a reading of the spectrum over such clouds."""
+    return float(np.mean([reading(spectrum) for spectrum in isotropic_spectra(n, width)]))

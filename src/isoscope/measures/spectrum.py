@@ -1,0 +1,228 @@
+"""Readings of the eigenvalues of the covariance: how many dimensions the cloud uses.
+
+All but the split-half form are biased at small n, and a jackknife does not mend that; so they come
+with the value that an isotropic cloud of the same n and d shows, and without an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor
+
+from isoscope.geometry import spectrum
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.null import expected
+from isoscope.stats.moments import Moments
+
+_NO_INTERVAL = "none: biased at small n, which a jackknife does not mend; read it against its null"
+_SIMULATED = "simulated for an isotropic Gaussian cloud of the same n and d"
+
+
+def _ratio(values: Tensor) -> float:
+    return float(values.sum() ** 2 / (values**2).sum())
+
+
+def _entropic(values: Tensor) -> float:
+    return spectrum.exp_entropy(values.sqrt())
+
+
+def _stable(values: Tensor) -> float:
+    return float(values.sum() / values.max())
+
+
+def _top(values: Tensor) -> float:
+    return float(values.max() / values.sum())
+
+
+def _of_spread(reading: Callable[[Tensor], float]) -> Callable[[Moments], Reading]:
+    """Read the centred eigenvalues, against those of n−1 isotropic vectors."""
+
+    def read(record: Moments) -> Reading:
+        if (why := _flat(record)) is not None:
+            return undefined(record.n, why)
+        width = len(record.spread)
+        return Reading(
+            reading(record.spread), record.n, expected(reading, record.n - 1, width), note=_few(record)
+        )
+
+    return read
+
+
+def _of_extent(reading: Callable[[Tensor], float]) -> Callable[[Moments], Reading]:
+    """Read the eigenvalues with the mean left in, against those of n isotropic vectors."""
+
+    def read(record: Moments) -> Reading:
+        if record.n < 1 or float(record.extent.sum()) == 0:
+            return undefined(record.n, "no vector that is not zero")
+        width = len(record.extent)
+        return Reading(
+            reading(record.extent), record.n, expected(reading, record.n, width), note=_few(record)
+        )
+
+    return read
+
+
+def _flat(record: Moments) -> str | None:
+    if record.n < 2:
+        return "needs 2 vectors"
+    return "all vectors are the same" if float(record.spread.sum()) == 0 else None
+
+
+def _few(record: Moments) -> str:
+    return "fewer vectors than dimensions" if record.n <= record.mean.shape[1] else ""
+
+
+def _null_ratio(n: int, width: int) -> float:
+    return width * (n - 1) / (n + width)
+
+
+def _participation_ratio(record: Moments) -> Reading:
+    if (why := _flat(record)) is not None:
+        return undefined(record.n, why)
+    null = _null_ratio(record.n, len(record.spread))
+    return Reading(_ratio(record.spread), record.n, null, note=_few(record))
+
+
+def _isoscore(record: Moments) -> Reading:
+    ratio, width = _participation_ratio(record), record.mean.shape[1]
+    if width < 2:
+        return undefined(record.n, "needs 2 dimensions")
+    return Reading((ratio.value - 1) / (width - 1), ratio.n, (ratio.null - 1) / (width - 1), note=ratio.note)
+
+
+def _participation_ratio_split(record: Moments) -> Reading:
+    if len(record.count) < 2:
+        return undefined(record.n, "two halves do not fit the memory allowed; raise --memory")
+    if float(record.count.min()) < 2:
+        return undefined(record.n, "needs 2 vectors in each half of the sequences")
+    first, second = record.scatter
+    overlap = float((first * second).sum())
+    if overlap <= 0:
+        return undefined(record.n, "the halves share no direction")
+    value = float(first.trace() * second.trace()) / overlap
+    return Reading(value, record.n, float(record.mean.shape[1]), note=_few(record))
+
+
+MEASURES = (
+    Measure(
+        name="isoscore",
+        family="spectrum",
+        stat=Moments,
+        read=_isoscore,
+        definition=spectrum.isoscore,
+        title="IsoScore",
+        formula="(PR − 1) / (d − 1)",
+        says="How evenly the variance fills the dimensions: 1 when it is the same in every direction, "
+        "0 when it lies on one line.",
+        misleads="It ignores the mean: a far-off, round cloud has IsoScore 1 and mean cosine 1. With few "
+        "vectors it reads too low; see the null.",
+        null="(PR's null − 1) / (d − 1)",
+        interval=_NO_INTERVAL,
+        source="Rudman et al. 2022; its closed form by the participation ratio",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+    ),
+    Measure(
+        name="participation_ratio",
+        family="spectrum",
+        stat=Moments,
+        read=_participation_ratio,
+        definition=spectrum.participation_ratio,
+        title="participation ratio",
+        formula="PR = (Σλ)² / Σλ²",
+        says="The number of dimensions that carry the variance.",
+        misleads="Biased low at small n: an isotropic cloud shows d(n−1)/(n+d), not d.",
+        null="d(n−1)/(n+d)",
+        interval=_NO_INTERVAL,
+        source="Gao & Ganguli 2015",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+        ranklike=True,
+    ),
+    Measure(
+        name="participation_ratio_split",
+        family="spectrum",
+        stat=Moments,
+        read=_participation_ratio_split,
+        definition=spectrum.participation_ratio_split,
+        title="participation ratio, split-half",
+        formula="tr S₁·tr S₂ / tr(S₁S₂)",
+        says="The same number from two halves of the sequences whose noise is independent: almost free "
+        "of the bias at small n.",
+        misleads="It varies more than the plain form, and can exceed d.",
+        null="d",
+        interval="none: two halves give no spread",
+        source="isoscope",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+    ),
+    Measure(
+        name="effective_rank",
+        family="spectrum",
+        stat=Moments,
+        read=_of_spread(_entropic),
+        definition=spectrum.effective_rank,
+        title="effective rank",
+        formula="exp H(σ/Σσ), σ the singular values of the centred cloud",
+        says="How many dimensions are in use, counted gently: small ones still count.",
+        misleads="Noise in many small dimensions lifts it.",
+        null=_SIMULATED,
+        interval=_NO_INTERVAL,
+        source="Roy & Vetterli 2007",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+        ranklike=True,
+    ),
+    Measure(
+        name="rankme",
+        family="spectrum",
+        stat=Moments,
+        read=_of_extent(_entropic),
+        definition=spectrum.rankme,
+        title="RankMe",
+        formula="exp H(σ/Σσ), σ the singular values of the cloud as it lies",
+        says="The effective rank with the mean left in: a drift takes dimensions away.",
+        misleads="As the effective rank; and a large mean alone lowers it.",
+        null=_SIMULATED,
+        interval=_NO_INTERVAL,
+        source="Garrido et al. 2023",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale"}),
+        ranklike=True,
+    ),
+    Measure(
+        name="stable_rank",
+        family="spectrum",
+        stat=Moments,
+        read=_of_extent(_stable),
+        definition=spectrum.stable_rank,
+        title="stable rank",
+        formula="‖X‖_F² / ‖X‖₂², mean left in",
+        says="How much larger the whole cloud is than its largest direction.",
+        misleads="One direction, often the mean, decides it.",
+        null=_SIMULATED,
+        interval=_NO_INTERVAL,
+        source="Rudelson & Vershynin 2007",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale"}),
+        ranklike=True,
+    ),
+    Measure(
+        name="top_share",
+        family="spectrum",
+        stat=Moments,
+        read=_of_spread(_top),
+        definition=spectrum.top_share,
+        title="share of the top component",
+        formula="λ_max / Σλ",
+        says="How much of the variance lies along one single direction.",
+        misleads="Biased high at small n; see the null.",
+        null=_SIMULATED,
+        interval=_NO_INTERVAL,
+        source="Ethayarajh 2019 (MEV)",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+    ),
+)

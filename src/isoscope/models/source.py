@@ -1,0 +1,234 @@
+"""An address becomes a model and its tokenizer: a hub id or a local folder, `@revision` after either.
+
+safetensors first; a pickle is only read as plain tensors, so it cannot run code; code that comes with
+a model runs only when asked for. Weights that the checkpoint lacks are named, never silently random.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from isoscope.errors import IsoscopeError, unknown_name
+
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A module, its tokenizer where it has one, and where both come from."""
+
+    module: nn.Module
+    name: str
+    revision: str = ""
+    tokenizer: Any = None
+    notes: tuple[str, ...] = ()
+    step: int | None = None
+
+    @property
+    def longest(self) -> int | None:
+        """The most positions the model takes, where it says so."""
+        said = [getattr(self.tokenizer, "model_max_length", None)]
+        said.append(getattr(getattr(self.module, "config", None), "max_position_embeddings", None))
+        for name, part in self.module.named_modules():
+            if isinstance(part, nn.Embedding) and "position" in name.rsplit(".", 1)[-1]:
+                offset = 0 if part.padding_idx is None else part.padding_idx + 1
+                said.append(part.num_embeddings - offset)
+        sane = [int(number) for number in said if isinstance(number, int | float) and 0 < number < 1e6]
+        return min(sane, default=None)
+
+    def facts(self) -> dict[str, object]:
+        """What a run records of its model."""
+        weights = next(self.module.parameters(), None)
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "class": type(self.module).__name__,
+            "weights": fingerprint(self.module),
+            "parameters": sum(weight.numel() for weight in self.module.parameters()),
+            "dtype": "" if weights is None else str(weights.dtype).removeprefix("torch."),
+            "device": "" if weights is None else str(weights.device),
+        }
+
+
+def fingerprint(module: nn.Module) -> str:
+    """Sixteen hex digits of the names and bytes of all weights and buffers."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, tensor in sorted(module.state_dict().items()):
+        if isinstance(tensor, torch.Tensor):
+            raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(raw.numpy().data)
+    return digest.hexdigest()
+
+
+def load(
+    address: str,
+    *,
+    revision: str | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+    trust_remote_code: bool = False,
+) -> Model:
+    """Load the model at `address` with its tokenizer, for measuring.
+
+    `address` is a folder or a hub id, either followed by ``@revision``; `device` is the GPU where
+    there is one, unless named; `dtype` is float32, bfloat16, float16 or float64.
+    """
+    import transformers
+
+    if dtype not in DTYPES:
+        raise unknown_name("dtype", dtype, DTYPES)
+    where = _device(device)
+    name, _, written = (
+        address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
+    )
+    revision = revision or written or None
+    place, commit = _locate(name, revision)
+    options: dict[str, Any] = {"revision": commit or revision, "trust_remote_code": trust_remote_code}
+    with _quiet():
+        try:
+            module, loading = transformers.AutoModel.from_pretrained(
+                place, dtype=DTYPES[dtype], output_loading_info=True, **options
+            )
+        except pickle.UnpicklingError as reason:
+            raise IsoscopeError(
+                f"refused to load '{name}': its weights are a pickle that asks for more than tensors, "
+                "and nothing of it was run. Ask for a safetensors version."
+            ) from reason
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            RuntimeError,
+            ImportError,
+            AttributeError,
+            TypeError,
+        ) as reason:
+            raise IsoscopeError(f"cannot load the model '{name}': {_sentence(reason)}") from reason
+        tokenizer = _tokenizer(place, options)
+    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
+    notes = (
+        (f"{len(missing)} weights are not in the checkpoint and random, first {missing[0]}",)
+        if missing
+        else ()
+    )
+    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, notes)
+
+
+def _device(name: str | None) -> torch.device:
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as reason:
+        raise IsoscopeError(f"device '{name}' cannot be used here: {_sentence(reason)}") from reason
+    return device
+
+
+def _locate(name: str, revision: str | None) -> tuple[str, str]:
+    """Where to load from and, for the hub, the commit that the revision stands for today."""
+    if Path(name).exists():
+        if not (Path(name) / "config.json").exists():
+            raise IsoscopeError(f"'{name}' holds no model: there is no config.json in it.")
+        return name, ""
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *_transport_errors())
+    missing = f"no model '{name}': there is no such folder here, and "
+    try:
+        validate_repo_id(name)
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError
+        with _quiet():
+            return name, HfApi().model_info(name, revision=revision, timeout=10).sha or ""
+    except HFValidationError as reason:
+        raise IsoscopeError(f"{missing}it is no hub id (owner/name). Give a folder or a hub id.") from reason
+    except GatedRepoError as reason:
+        raise IsoscopeError(f"the model '{name}' is gated: log in with `hf auth login` first.") from reason
+    except RevisionNotFoundError as reason:
+        raise IsoscopeError(f"the model '{name}' has no revision '{revision}' on the hub.") from reason
+    except RepositoryNotFoundError as reason:
+        raise IsoscopeError(f"{missing}the hub has none of that name. Give a folder or a hub id.") from reason
+    except unreachable as reason:
+        cached = _cached(name, revision)
+        if cached is None:
+            raise IsoscopeError(
+                f"{missing}the hub cannot be reached. Give a folder, or come back online."
+            ) from reason
+        return cached
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What the hub's HTTP library raises when there is no connection; which library that is depends."""
+    found = []
+    for library in ("httpx", "httpx2"):
+        with suppress(ImportError):
+            found.append(import_module(library).TransportError)
+    return tuple(found)
+
+
+def _cached(name: str, revision: str | None) -> tuple[str, str] | None:
+    """The snapshot of an earlier download, when the hub cannot be asked."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
+    return (str(Path(found).parent), Path(found).parent.name) if isinstance(found, str) else None
+
+
+def _tokenizer(place: str, options: dict[str, Any]) -> Any:
+    import transformers
+
+    try:
+        found = transformers.AutoTokenizer.from_pretrained(place, **options)
+    except Exception:  # noqa: BLE001  the Rust library behind it raises nothing narrower
+        return None
+    # Where the files are missing, transformers makes one of its special tokens and at most two more.
+    return found if len(found) > len(set(found.all_special_ids)) + 2 else None
+
+
+def _sentence(reason: BaseException) -> str:
+    """The first line of what another library said, as a sentence."""
+    lines = str(reason).strip().splitlines() or [type(reason).__name__]
+    return lines[0].strip().rstrip(".") + "."
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep other libraries' progress bars and remarks off the screen while they load."""
+    import transformers
+
+    verbosity, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    hub.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        hub.setLevel(level)
+        transformers.logging.set_verbosity(verbosity)
+        if bars:
+            transformers.logging.enable_progress_bar()

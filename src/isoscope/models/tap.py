@@ -1,0 +1,132 @@
+"""Hooks that show what flows through a model's blocks, and are always removed.
+
+Layers are numbered by call, not by module: ALBERT calls one module twelve times and has twelve layers.
+Layer 0 is what enters the first block, layer i what leaves block i. The site `output` is what leaves
+the final norm, known by being fed what the last block gave; a model without one has no such site.
+The model's outputs stay bit for bit what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch
+from isoscope.errors import IsoscopeError
+from isoscope.models.blocks import find_blocks
+from isoscope.sites import Site
+
+Receive = Callable[[Site, Tensor], None]
+
+
+@contextmanager
+def tap(module: nn.Module, receive: Receive) -> Iterator[None]:
+    """While inside, every forward of `module` hands what flows at each site to `receive`, in order."""
+    blocks = find_blocks(module)
+    inside = {id(part) for block in blocks.values() for part in block.modules()}
+    flow = _Flow(receive)
+    with ExitStack() as hooks:
+        hooks.enter_context(module.register_forward_pre_hook(flow.start))
+        hooks.enter_context(module.register_forward_hook(flow.finish))
+        for block in {id(block): block for block in blocks.values()}.values():
+            hooks.enter_context(block.register_forward_pre_hook(flow.enter_block, with_kwargs=True))
+            hooks.enter_context(block.register_forward_hook(flow.leave_block))
+        for part in module.modules():
+            if "norm" in type(part).__name__.lower() and id(part) not in inside:
+                hooks.enter_context(part.register_forward_hook(flow.leave_norm))
+        yield
+
+
+class _Flow:
+    """One forward at a time: counts the calls of blocks, and remembers what may be the model's output."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+        self.calls = 0
+        self.last: Callable[[], Tensor | None] = lambda: None
+        self.normed: Tensor | None = None
+
+    def start(self, module: nn.Module, inputs: Any) -> None:
+        self.calls, self.normed, self.last = 0, None, lambda: None
+
+    def enter_block(self, block: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        if self.calls == 0:
+            self.receive(Site("layer", 0), _first_tensor((*inputs, *keywords.values()), block))
+        self.normed = None
+
+    def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
+        self.calls += 1
+        hidden = _first_tensor(output, block)
+        self.last = ref(hidden)
+        self.receive(Site("layer", self.calls), hidden)
+
+    def leave_norm(self, norm: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if inputs and inputs[0] is self.last() and isinstance(output, Tensor):
+            self.normed = output
+
+    def finish(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        normed, self.normed = self.normed, None
+        if normed is not None:
+            self.receive(Site("output"), normed)
+
+
+def _first_tensor(given: Any, block: nn.Module) -> Tensor:
+    """The hidden state among what a block takes or gives: the first tensor of floats."""
+    if isinstance(given, Tensor):
+        return given
+    values = given.values() if isinstance(given, dict) else given
+    for value in values if isinstance(values, tuple | list) or isinstance(given, dict) else ():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value
+    raise IsoscopeError(f"{type(block).__name__} passes on no tensor that could be measured.")
+
+
+@contextmanager
+def at_rest(module: nn.Module) -> Iterator[None]:
+    """Eval mode, no gradients, no fast path, nothing compiled: the state in which a model is measured.
+
+    Every module's own train flag is put back afterwards. Hooks never fire inside compiled code, so
+    compiled models are run eagerly, which recompiles nothing; the fused path of
+    nn.TransformerEncoder skips the blocks, so it is switched off.
+    """
+    training = [part for part in module.modules() if part.training]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    module.eval()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for part in training:
+            part.training = True
+
+
+def survey(module: nn.Module, batch: Batch) -> dict[Site, int]:
+    """The sites a model shows, in order, with the width of what flows there. Runs it once."""
+    widths: dict[Site, int] = {}
+
+    def note(site: Site, seen: Tensor) -> None:
+        widths[site] = seen.shape[-1]
+
+    with at_rest(module), tap(module, note):
+        batch.call(module)
+    if not widths:
+        raise IsoscopeError(f"{type(module).__name__} never called its blocks ({_names(module)}).")
+    return widths
+
+
+def _names(module: nn.Module) -> str:
+    names = list(find_blocks(module))
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+
+
+def batch_axis(module: nn.Module) -> int:
+    """Which axis of what flows numbers the sequences: 1 for torch.nn's modules unless batch_first."""
+    attention = next((part for part in module.modules() if isinstance(part, nn.MultiheadAttention)), None)
+    return 1 if attention is not None and not attention.batch_first else 0

@@ -1,0 +1,171 @@
+"""The run folder: `run.json`, `rows/*.parquet`, `report.html`. One unit of work is one file.
+
+Every file is written aside and renamed, so a reader never meets half a file and a failed write leaves
+nothing. A folder belongs to one question: asking the same again resumes it, asking another is refused.
+What is known of one unit only (its weights' hash, its notes) travels in that unit's Parquet file, so
+that many workers can write into one folder without sharing a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from isoscope.errors import IsoscopeError
+from isoscope.results.schema import COLUMNS, SCHEMA, Row, Run, frame
+
+_ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64()}
+_ARROW_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+_FACTS = b"isoscope"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk. Make one with `open_run` or `read_run`."""
+
+    path: Path
+    run: Run
+
+    def has(self, unit: str) -> bool:
+        """Whether this unit has been measured and kept."""
+        return self._file(unit).exists()
+
+    def units(self) -> list[str]:
+        """The units that are there, by name of their file, so the order does not depend on the disk."""
+        return [str(self._read(file)[1]["unit"]) for file in self._files()]
+
+    def write(self, unit: str, rows: Iterable[Row], facts: Mapping[str, object]) -> None:
+        """Keep the rows of one unit and what is known of it, whole or not at all."""
+        body = pa.Table.from_pandas(frame(rows), schema=_ARROW_SCHEMA, preserve_index=False)
+        note = json.dumps({"unit": unit, "schema": SCHEMA, **facts}, sort_keys=True)
+        buffer = pa.BufferOutputStream()
+        pq.write_table(body.replace_schema_metadata({_FACTS: note.encode()}), buffer)
+        _write_whole(self._file(unit), buffer.getvalue().to_pybytes())
+
+    def write_page(self, text: str) -> Path:
+        """Keep the page, and say where."""
+        page = self.path / "report.html"
+        _write_whole(page, text.encode())
+        return page
+
+    def frame(self, unit: str | None = None) -> pd.DataFrame:
+        """The rows of one unit, or of all."""
+        files = self._files() if unit is None else [self._file(unit)]
+        tables = [self._read(file)[0] for file in files]
+        return pd.concat(tables, ignore_index=True) if tables else frame([])
+
+    def facts(self) -> dict[str, dict[str, object]]:
+        """What is known of each unit, by unit."""
+        return {str(facts["unit"]): facts for _, facts in map(self._read, self._files())}
+
+    def _files(self) -> list[Path]:
+        return sorted((self.path / "rows").glob("*.parquet"))
+
+    def _file(self, unit: str) -> Path:
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", unit).strip("-")[-48:]
+        return self.path / "rows" / f"{plain}-{hashlib.sha256(unit.encode()).hexdigest()[:8]}.parquet"
+
+    @staticmethod
+    def _read(file: Path) -> tuple[pd.DataFrame, dict[str, object]]:
+        try:
+            table = pq.read_table(file)
+        except (OSError, pa.ArrowInvalid) as reason:
+            raise IsoscopeError(f"cannot read {file}: {reason}. Remove it to measure it again.") from reason
+        facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
+        if facts.get("schema") != SCHEMA:
+            raise _other_schema(file, facts.get("schema"))
+        return table.to_pandas().astype(COLUMNS), facts
+
+
+def open_run(path: str | Path, run: Run) -> RunFolder:
+    """Make the folder for this run, or take up the one that is there if it asks the same."""
+    folder = Path(path)
+    if (folder / "run.json").exists():
+        there = read_run(folder)
+        if there.run.id != run.id:
+            asked = {**run.question, "kind": run.kind}
+            had = {**there.run.question, "kind": there.run.kind}
+            differs = ", ".join(key for key in sorted(asked | had) if asked.get(key) != had.get(key))
+            raise IsoscopeError(
+                f"{folder} holds another run, asked with other settings ({differs}); "
+                "give another --out, or remove that folder."
+            )
+        return there
+    if folder.exists() and not folder.is_dir():
+        raise IsoscopeError(f"cannot write a run to {folder}: a file is there; give another --out.")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise IsoscopeError(f"cannot write a run to {folder}: it holds other files; give another --out.")
+    made = _make_folders(folder / "rows")
+    try:
+        _write_whole(folder / "run.json", run.to_json().encode())
+    except IsoscopeError:
+        for parent in reversed(made):
+            with suppress(OSError):
+                parent.rmdir()
+        raise
+    return RunFolder(folder, run)
+
+
+def read_run(path: str | Path) -> RunFolder:
+    """Read a run folder."""
+    folder = Path(path)
+    file = folder / "run.json"
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as reason:
+        raise IsoscopeError(
+            f"{folder} is no run folder: there is no {file}. `isoscope measure … --out DIR` makes one."
+        ) from reason
+    except (OSError, ValueError) as reason:
+        raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
+    if not isinstance(told, dict) or told.get("schema") != SCHEMA:
+        raise _other_schema(file, told.get("schema") if isinstance(told, dict) else None)
+    told.pop("id", None)
+    try:
+        return RunFolder(folder, Run(**told))
+    except TypeError as reason:
+        raise IsoscopeError(f"{file} does not have the fields of a run: {reason}.") from reason
+
+
+def _other_schema(file: Path, found: object) -> IsoscopeError:
+    return IsoscopeError(
+        f"{file} has schema version {found}; this isoscope reads version {SCHEMA}. "
+        "Measure again into another folder, or use the isoscope that wrote it."
+    )
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    missing = [parent for parent in [folder, *folder.parents] if not parent.exists()][::-1]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise IsoscopeError(
+            f"cannot write to {folder.parent}: {reason.strerror or reason}; give another --out."
+        ) from reason
+    return missing
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with aside.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.replace(file)
+    except OSError as reason:
+        with suppress(OSError):
+            aside.unlink()
+        raise IsoscopeError(
+            f"cannot write {file}: {reason.strerror or reason}; nothing was left half-written."
+        ) from reason

@@ -1,0 +1,1 @@
+"""The verbs: observe a model over data, describe a cloud of points."""

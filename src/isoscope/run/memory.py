@@ -1,0 +1,34 @@
+"""Which records fit the memory that is allowed. Those that grow with d² go first, and the rows say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from isoscope.stats.base import Stat
+
+DEFAULT = 2e9  # bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The records to keep, in how many parts, and why any is not kept."""
+
+    stats: tuple[type[Stat], ...]
+    parts: int
+    not_kept: str = ""
+
+
+def plan(widths: Iterable[int], stats: Iterable[type[Stat]], memory: float) -> Plan:
+    """Keep all records in two halves if they fit, else whole, else only those that grow with d."""
+    widths, wanted = list(widths), tuple(stats)
+
+    def size(chosen: Iterable[type[Stat]], parts: int) -> int:
+        return sum(stat.size(width, parts) for stat in chosen for width in widths)
+
+    for parts in (2, 1):
+        if size(wanted, parts) <= memory:
+            return Plan(wanted, parts)
+    kept = tuple(stat for stat in wanted if stat.size(4096, 1) < 8 * 4096**2)
+    why = f"its records need {size(wanted, 1) / 1e9:.1f} GB and {memory / 1e9:.1f} GB are allowed"
+    return Plan(kept, 1, f"{why}: raise --memory or choose fewer --layers")

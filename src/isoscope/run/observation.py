@@ -1,0 +1,87 @@
+"""What an observation is: the records of every site, and the rows that measures read off them.
+
+Two observations of the same model over different data merge into one, exactly: records are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pandas as pd
+
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.results.schema import Row, frame
+from isoscope.sites import Site
+from isoscope.stats.base import Stat
+
+Records = Mapping[type[Stat], Stat]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream."""
+
+    records: Mapping[Site, Records]
+    measures: tuple[Measure, ...]
+    model: str
+    revision: str = ""
+    step: int | None = None
+    facts: Mapping[str, object] | None = None
+    not_kept: str = ""
+
+    def frame(self) -> pd.DataFrame:
+        """One row a site and measure, tidy: value, n, null, low, high, note."""
+        return frame(self.rows())
+
+    def rows(self, run: str = "") -> list[Row]:
+        """The rows, marked with the run they belong to."""
+        return [replace(row, run=run) for row in self._rows]
+
+    def notes(self) -> list[str]:
+        """What a reader must know: remarks of the run, and vectors that could not be used."""
+        told = list((self.facts or {}).get("notes", []))  # type: ignore[call-overload]
+        for row in self._rows:
+            if row.measure == "not_finite" and row.value > 0:
+                where = Site(row.kind, row.layer)
+                told.append(f"{where}: {row.value:.0f} of {row.n} vectors have NaN or Inf and are left out")
+        return told
+
+    def merge(self, other: Observation) -> Observation:
+        """The observation of both streams; sites and records must be the same."""
+        if self.records.keys() != other.records.keys():
+            raise ValueError("observations of different sites do not merge")
+        joined = {
+            site: {kind: stat.merge(other.records[site][kind]) for kind, stat in mine.items()}
+            for site, mine in self.records.items()
+        }
+        return replace(self, records=joined)
+
+    def _repr_html_(self) -> str:
+        return self.frame().to_html(index=False)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return list(self._read())
+
+    def _read(self) -> Iterator[Row]:
+        for site, records in self.records.items():
+            for measure in self.measures:
+                reading = self._reading(measure, records)
+                yield Row(
+                    run="",
+                    model=self.model,
+                    revision=self.revision,
+                    step=self.step,
+                    kind=site.kind,
+                    layer=site.layer,
+                    head=None,
+                    measure=measure.name,
+                    **vars(reading),
+                )
+
+    def _reading(self, measure: Measure, records: Records) -> Reading:
+        if measure.stat not in records:
+            return undefined(0, self.not_kept)
+        return measure.read(records[measure.stat])

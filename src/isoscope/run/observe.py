@@ -1,0 +1,182 @@
+"""Observe a model over data in one streamed pass, or describe a cloud of points.
+
+Each tensor is folded into its site's records the moment it is seen; no activation is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sized
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch, as_batch
+from isoscope.data.counting import select_counted
+from isoscope.data.keys import content_keys
+from isoscope.data.text import MAX_LENGTH, Text, text
+from isoscope.errors import IsoscopeError
+from isoscope.measures.table import choose
+from isoscope.models.source import Model, load
+from isoscope.models.tap import at_rest, batch_axis, survey, tap
+from isoscope.run.memory import DEFAULT, Plan, plan
+from isoscope.run.observation import Observation
+from isoscope.sites import Site, select
+from isoscope.stats.base import Stat
+from isoscope.stats.seen import Vectors
+
+Progress = Callable[[int, int | None], None]
+
+
+def observe(
+    model: str | Model | nn.Module,
+    data: str | Iterable[Any] = "embedded",
+    *,
+    measures: Iterable[str] | None = None,
+    layers: str = "*",
+    seed: int = 0,
+    memory: float = DEFAULT,
+    progress: Progress | None = None,
+) -> Observation:
+    """Measure a model's representations over data, exactly, in one pass.
+
+    `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an
+    address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
+    `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"output"``). `memory` bounds the
+    bytes that records may take. `progress` is called with (sequences done, sequences in all).
+    """
+    chosen = choose(measures)
+    source = _as_model(model)
+    batches = _as_batches(data, source)
+    axis = batch_axis(source.module)
+    device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
+    total = len(batches.sequences) if isinstance(batches, Text) else None
+    folder: _Folder | None = None
+    done = 0
+    for item in batches:
+        batch = as_batch(item, seed=seed, batch_axis=axis).to(device)
+        if folder is None:
+            widths = survey(source.module, batch.first(axis))
+            sites = select(widths, layers)
+            kept = plan([widths[site] for site in sites], dict.fromkeys(m.stat for m in chosen), memory)
+            folder = _Folder(sites, kept, axis)
+        folder.fold(source.module, batch)
+        done += len(batch)
+        if progress is not None:
+            progress(done, total)
+    if folder is None:
+        raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+    facts: dict[str, object] = {**source.facts(), **(batches.facts() if isinstance(batches, Text) else {})}
+    facts["notes"] = [*source.notes, *folder.remarks()]
+    return Observation(
+        folder.records, chosen, source.name, source.revision, source.step, facts, folder.kept.not_kept
+    )
+
+
+def describe(
+    points: Any,
+    *,
+    sequence: Any = None,
+    measures: Iterable[str] | None = None,
+    seed: int = 0,
+    memory: float = DEFAULT,
+    name: str = "cloud",
+) -> Observation:
+    """Measure a cloud of points: an array or tensor [n, d], one vector a row.
+
+    `sequence` [n] numbers the sequence (document, speaker, image) each vector comes from; without
+    it every vector stands alone.
+
+    >>> cone = torch.tensor([[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]])
+    >>> table = describe(cone, measures=["mean_cosine"]).frame()
+    >>> round(table.value[0], 3)
+    0.987
+    """
+    chosen = choose(measures)
+    cloud = torch.as_tensor(points)
+    if cloud.dim() != 2:
+        raise IsoscopeError(f"a cloud is [vectors, dimensions]; got the shape {tuple(cloud.shape)}.")
+    if len(cloud) < 2 or cloud.shape[1] < 1:
+        raise IsoscopeError(
+            f"a cloud needs at least 2 vectors of at least 1 dimension; got {len(cloud)} of {cloud.shape[1]}."
+        )
+    if not cloud.is_floating_point():
+        cloud = cloud.double()
+    notes = []
+    if len(cloud) < cloud.shape[1]:
+        notes.append(
+            f"{len(cloud)} vectors of {cloud.shape[1]} dimensions: are rows and columns swapped? "
+            "One vector is one row."
+        )
+    label, key = _labels(cloud, sequence, seed)
+    kept = plan([cloud.shape[1]], dict.fromkeys(measure.stat for measure in chosen), memory)
+    seen = Vectors.see(cloud, label, key)
+    records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
+    return Observation({Site("cloud"): records}, chosen, name, facts={"notes": notes}, not_kept=kept.not_kept)
+
+
+def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
+    """Number the sequences 0 … s−1, with a key each from the content of all its vectors."""
+    keys = content_keys(cloud, seed)
+    if sequence is None:
+        return None, keys
+    names = torch.as_tensor(sequence)
+    if names.shape != (len(cloud),):
+        raise IsoscopeError(
+            f"sequence has the shape {tuple(names.shape)}; it needs one number a vector, ({len(cloud)},)."
+        )
+    _, label = torch.unique(names, return_inverse=True)
+    joined = torch.zeros(int(label.max()) + 1, dtype=torch.int64).index_add(0, label, keys)
+    return label, content_keys(joined[:, None], seed)
+
+
+class _Folder:
+    """Folds what the tap shows into records, site by site."""
+
+    def __init__(self, sites: tuple[Site, ...], kept: Plan, axis: int) -> None:
+        self.kept = kept
+        self.axis = axis
+        self.records: dict[Site, dict[type[Stat], Stat]] = {site: {} for site in sites}
+        self._remarks: dict[Site, str] = {}
+
+    def fold(self, module: nn.Module, batch: Batch) -> None:
+        def receive(site: Site, seen: Tensor) -> None:
+            if site in self.records:
+                self._add(site, seen.detach(), batch)
+
+        with at_rest(module), tap(module, receive):
+            batch.call(module)
+
+    def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
+        if seen.dim() == 3 and self.axis == 1:
+            seen = seen.transpose(0, 1)
+        points, sequence, remark = select_counted(seen, batch.counts)
+        if remark:
+            self._remarks[site] = remark
+        vectors = Vectors.see(points, sequence, batch.keys)
+        mine = self.records[site]
+        for stat in self.kept.stats:
+            new = stat.of(vectors, self.kept.parts)
+            mine[stat] = mine[stat].merge(new) if stat in mine else new
+
+    def remarks(self) -> list[str]:
+        return [f"{site}: {remark}" for site, remark in self._remarks.items()]
+
+
+def _as_model(model: str | Model | nn.Module) -> Model:
+    if isinstance(model, str):
+        return load(model)
+    return model if isinstance(model, Model) else Model(model, type(model).__name__)
+
+
+def _as_batches(data: str | Iterable[Any], model: Model) -> Iterable[Any]:
+    if not isinstance(data, str):
+        if isinstance(data, Sized) and len(data) == 0:
+            raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+        return data
+    if model.tokenizer is None:
+        raise IsoscopeError(
+            f"the model '{model.name}' has no tokenizer, so text cannot be read for it; "
+            "give batches of tensors, or a folder that holds the tokenizer's files."
+        )
+    return text(data, model.tokenizer, max_length=min(model.longest or MAX_LENGTH, MAX_LENGTH))

@@ -1,0 +1,25 @@
+"""Where rows come from: the question that was asked, and the versions that answered it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from isoscope.measures.base import Measure
+from isoscope.results.schema import Run
+
+_LIBRARIES = ("isoscope", "torch", "transformers", "numpy", "scipy")
+
+
+def new_run(kind: str, title: str, question: Mapping[str, object], measures: Iterable[Measure]) -> Run:
+    """A run of this kind, with the measures' own explanations and today's versions."""
+    return Run(
+        kind=kind,
+        title=title,
+        question=question,
+        measures={measure.name: measure.explanation() for measure in measures},
+        versions={"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

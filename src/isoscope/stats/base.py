@@ -1,0 +1,25 @@
+"""What every record can do."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self
+
+from isoscope.stats.seen import Vectors
+
+
+class Stat(Protocol):
+    """A frozen record of a stream of vectors: `of` one batch, `merge` with another's."""
+
+    @classmethod
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
+        """Fold one batch. `parts` is how many d×d matrices a record with such may keep."""
+        ...
+
+    def merge(self, other: Self) -> Self:
+        """The record of both streams."""
+        ...
+
+    @staticmethod
+    def size(width: int, parts: int) -> int:
+        """Bytes a record takes for vectors of this width."""
+        ...

@@ -1,0 +1,84 @@
+"""The record of spread: mean and centred scatter, d×d, of each of two halves of the sequences.
+
+Centred within every batch and joined by Chan's rule. The shortcut XᵀX − n·x̄x̄ᵀ loses the spread
+when the mean is large: 1.4 % off in float32 at a mean of 100 spreads, useless at 1000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.sums import label_sums, slices
+from isoscope.stats.seen import Vectors
+
+
+@dataclass(frozen=True)
+class Moments:
+    """n, mean and Σ(x−x̄)(x−x̄)ᵀ of each part; two parts, or one where two would not fit."""
+
+    count: Tensor  # [p]
+    mean: Tensor  # [p, d]
+    scatter: Tensor  # [p, d, d]
+
+    @classmethod
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
+        """Fold one batch."""
+        part = seen.part(parts)
+        count = torch.bincount(part, minlength=parts).double()
+        mean = label_sums(seen.points, torch.ones_like(seen.norm), part, parts) / count.clamp_min(1)[:, None]
+        scatter = torch.zeros(parts, seen.width, seen.width, dtype=torch.float64, device=seen.points.device)
+        for rows, points in slices(seen.points):
+            centred = points - mean[part[rows]]
+            for p in range(parts):
+                mine = centred[part[rows] == p] if parts > 1 else centred
+                scatter[p].addmm_(mine.T, mine)
+        return cls(count, mean, scatter)
+
+    def merge(self, other: Self) -> Self:
+        """The record of both streams, by Chan's rule."""
+        if len(self.count) != len(other.count):
+            raise ValueError(f"records of {len(self.count)} and of {len(other.count)} parts do not merge")
+        count = self.count + other.count
+        share = other.count / count.clamp_min(1)
+        apart = other.mean - self.mean
+        mean = self.mean + share[:, None] * apart
+        scatter = self.scatter + other.scatter
+        for p, weight in enumerate((self.count * share).tolist()):
+            scatter[p].addr_(apart[p], apart[p], alpha=weight)
+        return type(self)(count, mean, scatter)
+
+    @staticmethod
+    def size(width: int, parts: int) -> int:
+        """Bytes: one d×d matrix a part."""
+        return 8 * parts * width * (width + 1)
+
+    @property
+    def n(self) -> int:
+        """How many vectors."""
+        return int(self.count.sum())
+
+    @cached_property
+    def whole(self) -> Moments:
+        """All parts as one."""
+        joined = Moments(self.count[:1], self.mean[:1], self.scatter[:1])
+        for p in range(1, len(self.count)):
+            joined = joined.merge(
+                Moments(self.count[p : p + 1], self.mean[p : p + 1], self.scatter[p : p + 1])
+            )
+        return joined
+
+    @cached_property
+    def spread(self) -> Tensor:
+        """Eigenvalues of the centred scatter, ascending, none negative, [d]."""
+        return torch.linalg.eigvalsh(self.whole.scatter[0]).clamp_min(0)
+
+    @cached_property
+    def extent(self) -> Tensor:
+        """Eigenvalues of XᵀX, mean included, ascending, none negative, [d]."""
+        mean = self.whole.mean[0]
+        return torch.linalg.eigvalsh(self.whole.scatter[0] + self.n * torch.outer(mean, mean)).clamp_min(0)

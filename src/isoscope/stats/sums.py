@@ -1,0 +1,114 @@
+"""Sums of vectors by group of sequences, and the two readings that need no pair to be formed.
+
+Both the mean cosine and the squared drift are means of inner products over pairs. Over all pairs it is
+(‖Σx‖² − Σ‖x‖²)/(n(n−1)); over pairs from different sequences, which is unbiased when vectors of
+one sequence depend on each other, (‖ΣX_s‖² − Σ‖X_s‖²)/(n² − Σn_s²), X_s the sum over sequence s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.sums import label_sums
+from isoscope.stats.seen import GROUPS, Vectors
+
+
+@dataclass(frozen=True)
+class Sums:
+    """For each of 32 groups of sequences: how many vectors, their sum, and the same per sequence squared."""
+
+    count: Tensor  # [G] vectors
+    sequences: Tensor  # [G] sequences with at least one vector
+    total: Tensor  # [G, d] Σ x
+    squared: Tensor  # [G] Σ ‖x‖²
+    count_squared: Tensor  # [G] Σ_s n_s²
+    total_squared: Tensor  # [G] Σ_s ‖X_s‖²
+    counted_total: Tensor  # [d] Σ_s n_s·X_s
+
+    @classmethod
+    def of(cls, seen: Vectors, weight: Tensor) -> Sums:
+        """The sums of weight·x; a weight of zero leaves the vector out."""
+        squared = (weight * seen.norm) ** 2
+        kept = (weight > 0).double()
+        if seen.sequence is None:
+            group, counts, per_sequence = seen.key % GROUPS, kept, squared
+            total = label_sums(seen.points, weight, group, GROUPS)
+            counted = total.sum(0)
+        else:
+            group, size = seen.key % GROUPS, len(seen.key)
+            counts = torch.zeros(size, dtype=torch.float64, device=kept.device)
+            counts = counts.index_add(0, seen.sequence, kept)
+            sums = label_sums(seen.points, weight, seen.sequence, size)
+            squared = torch.zeros_like(counts).index_add(0, seen.sequence, squared)
+            per_sequence = (sums**2).sum(1)
+            total = label_sums(sums, torch.ones_like(counts), group, GROUPS)
+            counted = counts @ sums
+        return cls(
+            count=_by_group(counts, group),
+            sequences=_by_group((counts > 0).double(), group),
+            total=total,
+            squared=_by_group(squared, group),
+            count_squared=_by_group(counts**2, group),
+            total_squared=_by_group(per_sequence, group),
+            counted_total=counted,
+        )
+
+    def merge(self, other: Sums) -> Sums:
+        """Add field by field."""
+        return Sums(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def n(self) -> int:
+        """How many vectors."""
+        return int(self.count.sum())
+
+    @property
+    def mean(self) -> Tensor:
+        """x̄, [d]."""
+        return self.total.sum(0) / self.count.sum()
+
+    def all_pairs(self) -> float:
+        """The mean of x_i·x_j over all i ≠ j."""
+        n, total = self.count.sum(), self.total.sum(0)
+        return float((total @ total - self.squared.sum()) / (n * (n - 1)))
+
+    def between(self) -> float:
+        """The mean of x_i·x_j over pairs from different sequences; NaN with one sequence."""
+        if self.sequences.sum() < 2:
+            return float("nan")
+        return float(
+            _between(self.total.sum(0), self.total_squared.sum(), self.count.sum(), self.count_squared.sum())
+        )
+
+    def between_without(self) -> Tensor:
+        """`between` with each group left out in turn, [G]."""
+        return _between(
+            self.total.sum(0) - self.total,
+            self.total_squared.sum() - self.total_squared,
+            self.count.sum() - self.count,
+            self.count_squared.sum() - self.count_squared,
+        )
+
+    def noise(self) -> float:
+        """E‖x̄‖² were the true mean zero: the spread of the sequences' sums about their mean, over n².
+
+        NaN with one sequence, whose spread cannot be seen.
+        """
+        s, n, mean = self.sequences.sum(), self.count.sum(), self.mean
+        if s < 2:
+            return float("nan")
+        spread = (
+            self.total_squared.sum() - 2 * mean @ self.counted_total + mean @ mean * self.count_squared.sum()
+        )
+        return float(spread.clamp_min(0) / n**2 * s / (s - 1))
+
+
+def _between(total: Tensor, total_squared: Tensor, count: Tensor, count_squared: Tensor) -> Tensor:
+    return ((total**2).sum(-1) - total_squared) / (count**2 - count_squared)
+
+
+def _by_group(values: Tensor, group: Tensor) -> Tensor:
+    return torch.zeros(GROUPS, dtype=torch.float64, device=values.device).index_add(0, group, values)
