@@ -4,7 +4,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench picture clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -13,7 +13,7 @@ demo: .venv/.runtime  ## train a small model and watch its geometry change: a ru
 	$(BIN)/isoscope demo --out runs/demo
 
 test: lint  ## lint, then every test, doctest and documented command
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: .venv/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -23,6 +23,9 @@ lint: .venv/.dev  ## ruff and mypy --strict
 bench: .venv/.dev  ## speeds, as ratios measured in one run
 	$(BIN)/python bench/cosine.py
 	$(BIN)/python bench/startup.py
+
+picture: .venv/.dev demo  ## make the README's picture anew, from the demo
+	$(BIN)/python docs/picture.py
 
 clean:  ## remove what make and the tests built
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

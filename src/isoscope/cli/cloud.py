@@ -49,9 +49,8 @@ def cloud(
     run = new_run("cloud", file.name, asked, chosen)
     folder = open_run(out, run) if out else None
     seen = describe(points, measures=[m.name for m in chosen], seed=seed, memory=allowed, name=file.name)
-    facts = {"vectors": points.shape[0], "dimensions": points.shape[1], "notes": seen.notes()}
     if folder is not None:
-        finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=facts)
+        finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())
         return
     screen.warn(seen.notes())
     if json:

@@ -48,7 +48,7 @@ def measure(
     from isoscope.data.text import MAX_LENGTH, text
     from isoscope.errors import IsoscopeError
     from isoscope.measures.table import choose
-    from isoscope.models.source import load
+    from isoscope.models.source import fingerprint, load
     from isoscope.results.store import open_run
     from isoscope.run.observe import observe
     from isoscope.run.provenance import new_run
@@ -74,7 +74,8 @@ def measure(
         seed=seed,
     )
     known = loaded.facts()
-    question = {key: known[key] for key in ("model", "revision", "weights", "dtype")}
+    question = {key: known[key] for key in ("model", "revision", "dtype")}
+    question["weights"] = fingerprint(loaded.module)
     question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
     run = new_run("measure", loaded.name, question, chosen)
     folder = open_run(out or default_out(loaded.name, run.id), run)
@@ -93,4 +94,4 @@ def measure(
             progress=progress,
         )
         rows = seen.rows(run.id)
-    finish(folder, json=json, unit=unit, rows=rows, facts={**(seen.facts or {}), "notes": seen.notes()})
+    finish(folder, json=json, unit=unit, rows=rows, facts=seen.known())

@@ -34,9 +34,9 @@ def show(rows: pd.DataFrame) -> None:
     if rows.step.nunique() > 1:
         asked = [name for name in _OVER_STEPS if (rows.measure == name).any()]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
-            _print(_over_steps(rows, name))
+            show_table(_over_steps(rows, name))
     else:
-        _print(_over_sites(rows))
+        show_table(_over_sites(rows))
 
 
 def _over_sites(rows: pd.DataFrame) -> Table:
@@ -69,7 +69,8 @@ def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
     return table
 
 
-def _print(table: Table) -> None:
+def show_table(table: Table) -> None:
+    """Print a table to stdout, 140 columns wide when that is not a terminal."""
     Console(width=None if Console().is_terminal else 140).print(table)
 
 

@@ -69,12 +69,21 @@ def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
         if main is None:
             main = next((x for x in inputs.values() if isinstance(x, Tensor) and x.dim() > 1), None)
         if isinstance(main, Tensor):
-            mask = inputs.get("attention_mask")
-            counts = mask.bool().cpu() if isinstance(mask, Tensor) and mask.dim() == 2 else None
+            counts = _not_padding(inputs)
             return Batch(inputs, counts, _keys(main.movedim(batch_axis, 0), counts, seed))
     raise IsoscopeError(
         f"a batch is a tensor, a mapping of names to tensors, or a Batch; got {type(item).__name__}."
     )
+
+
+def _not_padding(inputs: Mapping[str, object]) -> Tensor | None:
+    """What is no padding, [b, t], as transformers says it or, the other way round, torch.nn."""
+    mask, padding = inputs.get("attention_mask"), inputs.get("src_key_padding_mask")
+    if isinstance(mask, Tensor) and mask.dim() == 2:
+        return mask.bool().cpu()
+    if isinstance(padding, Tensor) and padding.dim() == 2 and padding.dtype == torch.bool:
+        return ~padding.cpu()
+    return None
 
 
 def _keys(main: Tensor, counts: Tensor | None, seed: int) -> Tensor:

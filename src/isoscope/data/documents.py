@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -56,13 +57,13 @@ def _split(address: str) -> tuple[Path, str]:
 def _lines(path: Path) -> Iterator[str]:
     opener = _OPENERS.get(path.suffix, open)
     try:
-        with opener(path, "rt", encoding="utf-8") as stream:
+        with opener(path, "rt", encoding="utf-8-sig") as stream:
             yield from stream
     except UnicodeDecodeError as reason:
         raise IsoscopeError(
             f"{path} is not text in UTF-8 ({reason.reason} at byte {reason.start})."
         ) from reason
-    except (OSError, EOFError, lzma.LZMAError) as reason:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as reason:
         raise IsoscopeError(f"cannot read {path}: {reason}.") from reason
 
 

@@ -6,6 +6,7 @@ the batch size or on the order of the data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,7 +26,7 @@ def content_keys(rows: Tensor, seed: int) -> Tensor:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
-    flat = rows.detach().cpu().contiguous().reshape(len(rows), -1)
+    flat = rows.detach().cpu().contiguous().reshape(len(rows), math.prod(rows.shape[1:]))
     bits = flat.view(_BITS[flat.element_size()]).numpy().astype(np.int64, copy=False).view(np.uint64)
     place = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) + _mix(np.array([seed], np.uint64)))
     total = np.concatenate(

@@ -41,11 +41,13 @@ def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str]:
         zipfile.BadZipFile,
         pd.errors.ParserError,
     ) as reason:
-        raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
+        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
     except ValueError as reason:
-        refused = "pickle" in str(reason)
-        why = "it holds pickled objects, which could run code, and none was run" if refused else str(reason)
-        raise IsoscopeError(f"refused to read {file}: {why}.") from reason
+        if "Object arrays" in str(reason):
+            raise IsoscopeError(
+                f"refused to read {file}: it holds pickled objects, which could run code, and none was run."
+            ) from reason
+        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
     if not np.issubdtype(found.dtype, np.number) or np.iscomplexobj(found):
         raise IsoscopeError(f"{file} does not hold real numbers but {found.dtype}.")
     if found.ndim != 2:
@@ -56,6 +58,10 @@ def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str]:
 def _read(file: Path, array: str | None) -> npt.NDArray[np.generic]:
     match file.suffix:
         case ".npy":
+            with file.open("rb") as stream:
+                begins = stream.read(6)
+            if begins != b"\x93NUMPY":
+                raise ValueError("it does not begin as a .npy file does")
             return np.load(file, allow_pickle=False)
         case ".npz":
             with np.load(file, allow_pickle=False) as arrays:
@@ -104,6 +110,10 @@ def _header(file: Path) -> int | None:
     except ValueError:
         return 0
     return None
+
+
+def _first_line(reason: Exception) -> str:
+    return (str(reason).splitlines() or [type(reason).__name__])[0].rstrip(".")
 
 
 def _digest(file: Path) -> str:

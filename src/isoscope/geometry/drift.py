@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 
@@ -28,8 +30,11 @@ def mean_norm(points: Tensor) -> float:
 def relative_drift(points: Tensor) -> float:
     """‖x̄‖ / mean ‖x‖, in [0, 1]: 1 when all vectors are the same, about 1/√n when isotropic.
 
+    NaN when every vector is zero.
+
     >>> import torch
     >>> relative_drift(torch.tensor([[2.0, 0.0], [2.0, 0.0]]))
     1.0
     """
-    return drift(points) / mean_norm(points)
+    length = mean_norm(points)
+    return drift(points) / length if length > 0 else math.nan

@@ -13,17 +13,23 @@ from torch import Tensor
 
 
 def eigenvalues(points: Tensor) -> Tensor:
-    """λ of the covariance of `points` [n, d], centred, over n−1; ascending, [d]."""
-    return torch.linalg.eigvalsh(covariance(points))
+    """λ of the covariance of `points` [n, d], centred, over n−1; ascending, [d]; NaN for fewer than two."""
+    sigma = covariance(points)
+    return torch.linalg.eigvalsh(sigma) if len(points) > 1 else sigma[0]
+
+
+def centred(points: Tensor) -> Tensor:
+    """X − x̄, [n, d]; measured from the first vector, so that equal vectors give zero and not rounding."""
+    apart = points.double() - points[:1].double()
+    return apart - apart.mean(0)
 
 
 def covariance(points: Tensor) -> Tensor:
     """Σ = Σ(x−x̄)(x−x̄)ᵀ/(n−1), [d, d]; NaN for fewer than two vectors."""
-    points = points.double()
     if len(points) < 2:
         return torch.full((points.shape[1],) * 2, math.nan, dtype=torch.float64)
-    centred = points - points.mean(0)
-    return centred.T @ centred / (len(points) - 1)
+    apart = centred(points)
+    return apart.T @ apart / (len(points) - 1)
 
 
 def participation_ratio(points: Tensor) -> float:
@@ -40,9 +46,11 @@ def participation_ratio_split(points: Tensor, half: Tensor) -> float:
     """Tr S₁·tr S₂ / tr(S₁S₂), S₁ and S₂ the covariances of two halves (`half` is 0 or 1 for each vector).
 
     Almost free of PR's bias at small n, because the noise of one half is independent of the other's.
+    NaN where the halves share no direction.
     """
     first, second = covariance(points[half == 0]), covariance(points[half == 1])
-    return float(first.trace() * second.trace() / (first * second).sum())
+    overlap = float((first * second).sum())
+    return float(first.trace() * second.trace()) / overlap if overlap > 0 else math.nan
 
 
 def isoscore(points: Tensor) -> float:
@@ -67,10 +75,7 @@ def exp_entropy(weights: Tensor) -> float:
 
 def effective_rank(points: Tensor) -> float:
     """exp(H(σ/Σσ)), σ the singular values of the centred cloud, in [1, d] (Roy & Vetterli 2007)."""
-    points = points.double()
-    if len(points) < 2:
-        return math.nan
-    return exp_entropy(torch.linalg.svdvals(points - points.mean(0)))
+    return exp_entropy(torch.linalg.svdvals(centred(points))) if len(points) > 1 else math.nan
 
 
 def rankme(points: Tensor) -> float:

@@ -17,7 +17,7 @@ from isoscope.lab.characters import Characters
 from isoscope.lab.train import Recipe, next_token_loss, train
 from isoscope.lab.transformer import Shape, Transformer, build
 from isoscope.measures.table import choose
-from isoscope.models.source import Model
+from isoscope.models.source import Model, fingerprint
 from isoscope.results.schema import Row, Run
 from isoscope.results.store import RunFolder
 from isoscope.run.observe import observe
@@ -78,7 +78,7 @@ def perform(demo: Demo, folder: RunFolder, progress: Callable[[int, int], None])
         if step in demo.steps and not folder.has(_unit(step)):
             seen = observe(Model(model, NAME, step=step), demo.probe)
             rows = [*seen.rows(folder.run.id), _loss(model, demo, folder.run.id, step)]
-            folder.write(_unit(step), rows, {**(seen.facts or {}), "notes": seen.notes()})
+            folder.write(_unit(step), rows, {**seen.known(), "weights": fingerprint(model)})
         progress(step, demo.recipe.steps)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from scipy import stats
+import math
+from functools import lru_cache
+
+from scipy.integrate import quad
 
 from isoscope.geometry import cosine
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import enough, jackknife
+from isoscope.stats.intervals import enough, jackknife_of_square
 from isoscope.stats.orientation import Orientation
 
 _GODEY = "Ethayarajh 2019; Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143"
@@ -30,7 +33,8 @@ def _mean_cosine_between(record: Directions) -> Reading:
     value = sums.between()
     if not enough(sums.sequences):
         return Reading(value, sums.n, null=0.0, note="no interval: fewer than 8 sequences")
-    low, high = jackknife(value, sums.between_without(), sums.count)
+    length = float(sums.mean.norm())
+    low, high = jackknife_of_square(value, sums.between_without(), length, sums.along_without(), sums.count)
     return Reading(value, sums.n, 0.0, max(low, -1.0), min(high, 1.0), _zeros(record))
 
 
@@ -41,7 +45,7 @@ def _cosine_variance(record: Orientation) -> Reading:
     pairs = n * (n - 1)
     mean = float(record.total @ record.total - n) / pairs
     value = float((record.products**2).sum() - n) / pairs - mean**2
-    return Reading(max(value, 0.0), int(n), null=1 / len(record.total))
+    return Reading(max(value, 0.0), int(n), null=(1 - 2 / pairs) / len(record.total))
 
 
 def _rogue_contribution(record: Directions) -> Reading:
@@ -49,14 +53,15 @@ def _rogue_contribution(record: Directions) -> Reading:
         return undefined(record.sums.n, "needs 2 vectors that are not zero")
     parts = record.contributions()
     largest = int(parts.argmax())
-    width = len(parts)
-    peak = float(stats.chi2.ppf(1 - 0.5615 / width, 1))  # the expected largest of `width` draws
-    return Reading(
-        float(parts[largest]),
-        record.sums.n,
-        null=record.sums.noise() * (peak - 1) / width,
-        note=f"dimension {largest}",
-    )
+    width, n = len(parts), record.sums.n
+    null = (n * record.sums.noise() * _expected_largest(width) - 1) / ((n - 1) * width)
+    return Reading(float(parts[largest]), n, min(null, 1.0), note=f"dimension {largest}")
+
+
+@lru_cache(maxsize=256)
+def _expected_largest(width: int) -> float:
+    """The mean of the largest of `width` squares of standard normal numbers."""
+    return float(quad(lambda x: 1 - math.erf(math.sqrt(x / 2)) ** width, 0, 100)[0])
 
 
 MEASURES = (
@@ -105,7 +110,7 @@ MEASURES = (
         formula="(‖Σûûᵀ‖_F² − n) / (n(n−1)) − A²",
         says="Whether the cosines are all about the same or differ from pair to pair. 1/d when isotropic.",
         misleads="Both a cone (all cosines high) and an isotropic cloud (all near 0) have little of it.",
-        null="1/d",
+        null="(1 − 2/(n(n−1)))/d",
         interval="none: the record keeps no groups",
         source="isoscope",
         bounds=(0.0, 1.0),

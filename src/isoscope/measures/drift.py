@@ -8,13 +8,14 @@ stretched to the value itself where noise lifts that above it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from torch import Tensor
 
 from isoscope.geometry import drift
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.stats.centre import Centre
-from isoscope.stats.intervals import enough, jackknife
+from isoscope.stats.intervals import enough, jackknife, jackknife_of_square
 
 _FEW = "no interval: fewer than 8 sequences"
 _INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
@@ -29,7 +30,8 @@ def _relative_drift(record: Centre) -> Reading:
     if float(norms.sum()) == 0:
         return undefined(record.sums.n, "every vector is zero")
     without = (norms.sum() - norms) / (count.sum() - count)
-    return _read(record, scale=float(norms.sum() / count.sum()), scale_without=without)
+    reading = _read(record, scale=float(norms.sum() / count.sum()), scale_without=without)
+    return replace(reading, high=min(reading.high, 1.0))
 
 
 def _read(record: Centre, *, scale: float, scale_without: Tensor | None) -> Reading:
@@ -40,12 +42,11 @@ def _read(record: Centre, *, scale: float, scale_without: Tensor | None) -> Read
     null = math.sqrt(sums.noise()) / scale
     if not enough(sums.sequences):
         return Reading(value, sums.n, null, note=_FEW)
-    without = sums.between_without()
+    without, along = sums.between_without(), sums.along_without()
     if scale_without is not None:
-        without = without / scale_without**2
-    low, high = (
-        math.sqrt(max(end, 0.0)) for end in jackknife(sums.between() / scale**2, without, sums.count)
-    )
+        without, along = without / scale_without**2, along / scale_without
+    ends = jackknife_of_square(sums.between() / scale**2, without, value, along, sums.count)
+    low, high = (math.sqrt(max(end, 0.0)) for end in ends)
     return Reading(value, sums.n, null, min(low, value), max(high, value))
 
 

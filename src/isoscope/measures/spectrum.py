@@ -67,7 +67,13 @@ def _of_extent(reading: Callable[[Tensor], float]) -> Callable[[Moments], Readin
 def _flat(record: Moments) -> str | None:
     if record.n < 2:
         return "needs 2 vectors"
-    return "all vectors are the same" if float(record.spread.sum()) == 0 else None
+    return "all vectors are the same" if _still(record.whole) else None
+
+
+def _still(record: Moments) -> bool:
+    """Whether a part is one vector over and over: rounding leaves it a spread of about 1e-15 of its mean."""
+    spread = record.scatter.diagonal(dim1=1, dim2=2).sum(1)
+    return bool((spread <= 1e-26 * record.count * (record.mean**2).sum(1)).any())
 
 
 def _few(record: Moments) -> str:
@@ -75,7 +81,8 @@ def _few(record: Moments) -> str:
 
 
 def _null_ratio(n: int, width: int) -> float:
-    return width * (n - 1) / (n + width)
+    """E(Σλ)²/E Σλ² of a Gaussian cloud."""
+    return (width * (n - 1) + 2) / (n + width)
 
 
 def _participation_ratio(record: Moments) -> Reading:
@@ -99,7 +106,7 @@ def _participation_ratio_split(record: Moments) -> Reading:
         return undefined(record.n, "needs 2 vectors in each half of the sequences")
     first, second = record.scatter
     overlap = float((first * second).sum())
-    if overlap <= 0:
+    if overlap <= 0 or _still(record):
         return undefined(record.n, "the halves share no direction")
     value = float(first.trace() * second.trace()) / overlap
     return Reading(value, record.n, float(record.mean.shape[1]), note=_few(record))
@@ -133,8 +140,8 @@ MEASURES = (
         title="participation ratio",
         formula="PR = (Σλ)² / Σλ²",
         says="The number of dimensions that carry the variance.",
-        misleads="Biased low at small n: an isotropic cloud shows d(n−1)/(n+d), not d.",
-        null="d(n−1)/(n+d)",
+        misleads="Biased low at small n: an isotropic cloud shows (d(n−1)+2)/(n+d), not d.",
+        null="(d(n−1)+2)/(n+d)",
         interval=_NO_INTERVAL,
         source="Gao & Ganguli 2015",
         bounds=(1.0, math.inf),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from isoscope.errors import IsoscopeError, unknown_name
@@ -53,13 +54,12 @@ class Model:
         return min(sane, default=None)
 
     def facts(self) -> dict[str, object]:
-        """What a run records of its model."""
+        """What is known of the model without reading all of it."""
         weights = next(self.module.parameters(), None)
         return {
             "model": self.name,
             "revision": self.revision,
             "class": type(self.module).__name__,
-            "weights": fingerprint(self.module),
             "parameters": sum(weight.numel() for weight in self.module.parameters()),
             "dtype": "" if weights is None else str(weights.dtype).removeprefix("torch."),
             "device": "" if weights is None else str(weights.device),
@@ -119,6 +119,7 @@ def load(
             ImportError,
             AttributeError,
             TypeError,
+            SafetensorError,
         ) as reason:
             raise IsoscopeError(f"cannot load the model '{name}': {_sentence(reason)}") from reason
         tokenizer = _tokenizer(place, options)
@@ -158,7 +159,7 @@ def _locate(name: str, revision: str | None) -> tuple[str, str]:
     unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *_transport_errors())
     missing = f"no model '{name}': there is no such folder here, and "
     try:
-        validate_repo_id(name)
+        cached = _cached(name, revision)  # raises where `name` is no id
         if constants.HF_HUB_OFFLINE:
             raise ConnectionError
         with _quiet():
@@ -172,7 +173,6 @@ def _locate(name: str, revision: str | None) -> tuple[str, str]:
     except RepositoryNotFoundError as reason:
         raise IsoscopeError(f"{missing}the hub has none of that name. Give a folder or a hub id.") from reason
     except unreachable as reason:
-        cached = _cached(name, revision)
         if cached is None:
             raise IsoscopeError(
                 f"{missing}the hub cannot be reached. Give a folder, or come back online."

@@ -78,7 +78,7 @@ class Run:
 
     def to_json(self) -> str:
         """As `run.json` has it."""
-        return json.dumps({"id": self.id, **asdict(self)}, indent=2, sort_keys=True, ensure_ascii=False)
+        return json.dumps({"id": self.id, **asdict(self)}, indent=2, ensure_ascii=False)
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:

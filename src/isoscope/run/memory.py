@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,5 +31,15 @@ def plan(widths: Iterable[int], stats: Iterable[type[Stat]], memory: float) -> P
         if size(wanted, parts) <= memory:
             return Plan(wanted, parts)
     kept = tuple(stat for stat in wanted if stat.size(4096, 1) < 8 * 4096**2)
-    why = f"its records need {size(wanted, 1) / 1e9:.1f} GB and {memory / 1e9:.1f} GB are allowed"
+    why = f"its records need {_said(size(wanted, 1))} and {_said(memory)} are allowed"
     return Plan(kept, 1, f"{why}: raise --memory or choose fewer --layers")
+
+
+def _said(size: float) -> str:
+    """A size rounded up, so that what is asked for is enough.
+
+    >>> _said(2_300_000_001)
+    '2.31 GB'
+    """
+    unit, one = next((pair for pair in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)) if size >= pair[1]), ("B", 1))
+    return f"{math.ceil(size / one * 100) / 100:g} {unit}"

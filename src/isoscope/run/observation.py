@@ -6,12 +6,14 @@ Two observations of the same model over different data merge into one, exactly: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
 from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.table import choose
 from isoscope.results.schema import Row, frame
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
@@ -28,7 +30,8 @@ class Observation:
     model: str
     revision: str = ""
     step: int | None = None
-    facts: Mapping[str, object] | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
     not_kept: str = ""
 
     def frame(self) -> pd.DataFrame:
@@ -41,22 +44,37 @@ class Observation:
 
     def notes(self) -> list[str]:
         """What a reader must know: remarks of the run, and vectors that could not be used."""
-        told = list((self.facts or {}).get("notes", []))  # type: ignore[call-overload]
+        told = list(self.remarks)
         for row in self._rows:
             if row.measure == "not_finite" and row.value > 0:
                 where = Site(row.kind, row.layer)
                 told.append(f"{where}: {row.value:.0f} of {row.n} vectors have NaN or Inf and are left out")
         return told
 
+    def known(self) -> dict[str, object]:
+        """The facts with the notes: what a run keeps beside the rows."""
+        return {**self.facts, "notes": self.notes()}
+
     def merge(self, other: Observation) -> Observation:
         """The observation of both streams; sites and records must be the same."""
         if self.records.keys() != other.records.keys():
             raise ValueError("observations of different sites do not merge")
+        if any(mine.keys() != other.records[site].keys() for site, mine in self.records.items()):
+            raise ValueError("observations that keep different records do not merge")
         joined = {
             site: {kind: stat.merge(other.records[site][kind]) for kind, stat in mine.items()}
             for site, mine in self.records.items()
         }
         return replace(self, records=joined)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Measures go to another process by name: their readings are code."""
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        return held | {"measures": [measure.name for measure in self.measures]}
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        """Take the measures from the table again."""
+        vars(self).update(held | {"measures": choose(held["measures"])})
 
     def _repr_html_(self) -> str:
         return self.frame().to_html(index=False)

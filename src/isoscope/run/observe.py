@@ -56,7 +56,9 @@ def observe(
     for item in batches:
         batch = as_batch(item, seed=seed, batch_axis=axis).to(device)
         if folder is None:
-            widths = survey(source.module, batch.first(axis))
+            # one sequence is enough to see the widths, where it is known how to take one
+            alone = isinstance(batches, Text) or isinstance(batch.inputs, Tensor)
+            widths = survey(source.module, batch.first(axis) if alone else batch)
             sites = select(widths, layers)
             kept = plan([widths[site] for site in sites], dict.fromkeys(m.stat for m in chosen), memory)
             folder = _Folder(sites, kept, axis)
@@ -66,10 +68,16 @@ def observe(
             progress(done, total)
     if folder is None:
         raise IsoscopeError("the data holds no batch; there is nothing to measure.")
-    facts: dict[str, object] = {**source.facts(), **(batches.facts() if isinstance(batches, Text) else {})}
-    facts["notes"] = [*source.notes, *folder.remarks()]
+    about_data = batches.facts() if isinstance(batches, Text) else {}
     return Observation(
-        folder.records, chosen, source.name, source.revision, source.step, facts, folder.kept.not_kept
+        records=folder.records,
+        measures=chosen,
+        model=source.name,
+        revision=source.revision,
+        step=source.step,
+        facts={**source.facts(), **about_data},
+        remarks=(*source.notes, *folder.remarks()),
+        not_kept=folder.kept.not_kept,
     )
 
 
@@ -89,8 +97,8 @@ def describe(
 
     >>> cone = torch.tensor([[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]])
     >>> table = describe(cone, measures=["mean_cosine"]).frame()
-    >>> round(table.value[0], 3)
-    0.987
+    >>> f"{table.value[0]:.3f}"
+    '0.990'
     """
     chosen = choose(measures)
     cloud = torch.as_tensor(points)
@@ -108,11 +116,14 @@ def describe(
             f"{len(cloud)} vectors of {cloud.shape[1]} dimensions: are rows and columns swapped? "
             "One vector is one row."
         )
+    facts = {"vectors": len(cloud), "dimensions": cloud.shape[1]}
     label, key = _labels(cloud, sequence, seed)
     kept = plan([cloud.shape[1]], dict.fromkeys(measure.stat for measure in chosen), memory)
     seen = Vectors.see(cloud, label, key)
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
-    return Observation({Site("cloud"): records}, chosen, name, facts={"notes": notes}, not_kept=kept.not_kept)
+    return Observation(
+        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept
+    )
 
 
 def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from isoscope import __version__
 from isoscope.measures.base import Measure
 from isoscope.results.schema import Run
 
-_LIBRARIES = ("isoscope", "torch", "transformers", "numpy", "scipy")
+_LIBRARIES = ("torch", "transformers", "numpy", "scipy")
 
 
 def new_run(kind: str, title: str, question: Mapping[str, object], measures: Iterable[Measure]) -> Run:
@@ -20,6 +21,10 @@ def new_run(kind: str, title: str, question: Mapping[str, object], measures: Ite
         title=title,
         question=question,
         measures={measure.name: measure.explanation() for measure in measures},
-        versions={"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        versions={
+            "isoscope": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in _LIBRARIES},
+        },
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -75,10 +75,17 @@ class Moments:
     @cached_property
     def spread(self) -> Tensor:
         """Eigenvalues of the centred scatter, ascending, none negative, [d]."""
-        return torch.linalg.eigvalsh(self.whole.scatter[0]).clamp_min(0)
+        return _eigenvalues(self.whole.scatter[0])
 
     @cached_property
     def extent(self) -> Tensor:
         """Eigenvalues of XᵀX, mean included, ascending, none negative, [d]."""
         mean = self.whole.mean[0]
-        return torch.linalg.eigvalsh(self.whole.scatter[0] + self.n * torch.outer(mean, mean)).clamp_min(0)
+        return _eigenvalues(self.whole.scatter[0] + self.n * torch.outer(mean, mean))
+
+
+def _eigenvalues(matrix: Tensor) -> Tensor:
+    """Ascending; those that are rounding are zero: where vectors are few they would add up in an entropy."""
+    values = torch.linalg.eigvalsh(matrix)
+    rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
+    return torch.where(values > rounding, values, 0)

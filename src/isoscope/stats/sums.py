@@ -92,6 +92,11 @@ class Sums:
             self.count_squared.sum() - self.count_squared,
         )
 
+    def along_without(self) -> Tensor:
+        """x̄ with each group left out in turn, along the direction of x̄, [G]."""
+        rest = (self.total.sum(0) - self.total) @ (self.mean / self.mean.norm())
+        return rest / (self.count.sum() - self.count)
+
     def noise(self) -> float:
         """E‖x̄‖² were the true mean zero: the spread of the sequences' sums about their mean, over n².
 

@@ -1,0 +1,31 @@
+"""Make the README's picture: the top of the demo's page, as a browser shows it. Needs Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+PAGE, PICTURE = Path("runs/demo/report.html"), Path("docs/demo.png")
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+
+
+def main() -> None:
+    """Open the page and take its picture."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None or not PAGE.exists():
+        sys.exit(f"needs Chromium and {PAGE}; `make demo` makes the page")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=browser, args=list(QUIET))
+        page = chromium.new_page(viewport={"width": 1280, "height": 845}, color_scheme="light")
+        page.goto(PAGE.absolute().as_uri())
+        page.wait_for_selector(".main-svg .trace", state="attached")
+        page.wait_for_timeout(500)
+        page.screenshot(path=PICTURE)
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()

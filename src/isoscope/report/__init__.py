@@ -1,0 +1,1 @@
+"""From rows to a page and to words. Reads results only."""

@@ -1,0 +1,56 @@
+"""The colours of curves, as pairs: the first for white paper, the second for a dark screen.
+
+A figure is made with the first; the page swaps each for its second where the reader's screen is dark.
+Models have the colours of Okabe and Ito, steps (or layers along training) those of viridis: both are
+told apart with every kind of colour vision. On paper the last step is darkest, on a dark screen it is
+brightest, so the end of training always stands out.
+"""
+
+from __future__ import annotations
+
+Pair = tuple[str, str]
+
+INK: Pair = ("#1f2328", "#e6e6e3")
+SOFT: Pair = ("#6a7076", "#9aa0a6")
+GRID: Pair = ("#e7e6e2", "#30343a")
+PAPER: Pair = ("#fefefd", "#16181c")
+
+MODELS: tuple[Pair, ...] = (
+    ("#0072b2", "#56a9e0"),
+    ("#d55e00", "#f0803c"),
+    ("#009e73", "#2fc297"),
+    ("#b0568a", "#dd92bb"),
+    ("#c98500", "#e6a91f"),
+    ("#3b9bd4", "#8accf3"),
+    ("#555555", "#bbbbbb"),
+)
+"""Okabe and Ito's, yellow left out and the pale ones a shade darker on paper."""
+
+_VIRIDIS = (
+    "#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c",
+    "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725",
+)  # fmt: skip
+_ON_PAPER = (0.72, 0.0)
+_ON_DARK = (0.38, 1.0)
+
+
+def sequence(count: int) -> list[Pair]:
+    """`count` colours in order, for steps.
+
+    >>> sequence(2)
+    [('#4fc36a', '#2c738e'), ('#440154', '#fde725')]
+    """
+    at = [i / (count - 1) for i in range(count)] if count > 1 else [1.0]
+    return [(_viridis(_along(_ON_PAPER, x)), _viridis(_along(_ON_DARK, x))) for x in at]
+
+
+def _along(ends: tuple[float, float], x: float) -> float:
+    return ends[0] + (ends[1] - ends[0]) * x
+
+
+def _viridis(x: float) -> str:
+    at = x * (len(_VIRIDIS) - 1)
+    below = min(int(at), len(_VIRIDIS) - 2)
+    a, b = (bytes.fromhex(_VIRIDIS[i][1:]) for i in (below, below + 1))
+    mixed = (round(p + (q - p) * (at - below)) for p, q in zip(a, b, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)

@@ -1,0 +1,181 @@
+"""Rows as words and figures want them: one Reading each, named, placed on the axis and in order.
+
+Decided here: which family a measure belongs to, what a site is called, where it stands on the axis
+(`output` one tick after the deepest layer), and that a model is named with its revision only where
+the name alone would not tell two apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pandas as pd
+
+from isoscope.report.numbers import listed, short, spread
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "directions": ("mean_cosine_between", "mean_cosine", "rogue_contribution", "cosine_variance"),
+    "drift": ("relative_drift", "mean_norm", "drift"),
+    "spectrum": (
+        "participation_ratio_split",
+        "participation_ratio",
+        "effective_rank",
+        "rankme",
+        "stable_rank",
+        "isoscore",
+        "top_share",
+    ),
+    "health": ("not_finite", "zero_vectors"),
+    "training": ("loss",),
+}
+_KNOWN = {measure: family for family, names in FAMILIES.items() for measure in names}
+_AFTER_LAYERS = ("output", "cloud")
+PLACES = ("layer", *_AFTER_LAYERS)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One row: `model` tells it from other models, `place` is where its site stands on the axis."""
+
+    model: str
+    step: int | None
+    kind: str
+    layer: int | None
+    head: int | None
+    measure: str
+    value: float
+    n: int | None
+    null: float
+    low: float
+    high: float
+    note: str
+    place: int
+
+    @property
+    def site(self) -> str:
+        """As people say it: "layer 3", "output"."""
+        name = self.kind if self.layer is None else f"{self.kind} {self.layer}"
+        return name if self.head is None else f"{name} head {self.head}"
+
+    @property
+    def finite(self) -> bool:
+        """Whether there is a value."""
+        return math.isfinite(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def interval(self) -> str:
+        """The interval as text; empty where there is none."""
+        return spread([self.low, self.high]) if self.bounded else ""
+
+    @property
+    def measured(self) -> str:
+        """The value and its interval, as a sentence has them."""
+        return f"{short(self.value)} (95 % interval {self.interval})" if self.bounded else short(self.value)
+
+
+def read(rows: pd.DataFrame) -> list[Reading]:
+    """Every row, by model in order of appearance, then step, place and measure as the rows have them."""
+    records = [{str(key): value for key, value in record.items()} for record in rows.to_dict("records")]
+    revisions: dict[tuple[str, int | None], set[str]] = {}
+    for record in records:
+        revisions.setdefault((str(record["model"]), _whole(record["step"])), set()).add(
+            _text(record["revision"])
+        )
+    ambiguous = {model for (model, _), names in revisions.items() if len(names) > 1}
+    deepest = max((_whole(r["layer"]) or 0 for r in records if r["kind"] == "layer"), default=-1)
+    found = [_reading(record, ambiguous, deepest) for record in records]
+    order = {model: at for at, model in enumerate(unique(r.model for r in found))}
+    return sorted(found, key=lambda r: (order[r.model], -1 if r.step is None else r.step, r.place))
+
+
+def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) -> Reading:
+    model, kind, layer = str(record["model"]), str(record["kind"]), _whole(record["layer"])
+    revision = _text(record["revision"])
+    after = _AFTER_LAYERS.index(kind) if kind in _AFTER_LAYERS else len(_AFTER_LAYERS)
+    return Reading(
+        model=f"{model}@{revision}" if model in ambiguous and revision else model,
+        step=_whole(record["step"]),
+        kind=kind,
+        layer=layer,
+        head=_whole(record["head"]),
+        measure=str(record["measure"]),
+        value=_number(record["value"]),
+        n=_whole(record["n"]),
+        null=_number(record["null"]),
+        low=_number(record["low"]),
+        high=_number(record["high"]),
+        note=_text(record["note"]),
+        place=layer if kind == "layer" and layer is not None else deepest + 1 + after,
+    )
+
+
+def family_of(measure: str, told: Mapping[str, Mapping[str, object]]) -> str:
+    """The family the run tells of, else the one known here, else "other".
+
+    >>> family_of("drift", {}), family_of("entropy", {"entropy": {"family": "attention"}})
+    ('drift', 'attention')
+    """
+    return str(told.get(measure, {}).get("family") or _KNOWN.get(measure, "other"))
+
+
+def of(readings: Iterable[Reading], measure: str) -> list[Reading]:
+    """The readings of one measure at whole sites (no heads), with and without a value."""
+    return [r for r in readings if r.measure == measure and r.kind in PLACES and r.head is None]
+
+
+def models(readings: Iterable[Reading]) -> list[str]:
+    """The models, in order of appearance."""
+    return unique(r.model for r in readings)
+
+
+def steps(readings: Iterable[Reading]) -> list[int]:
+    """The steps, ascending; empty where rows have none."""
+    return sorted({r.step for r in readings if r.step is not None})
+
+
+def where(readings: Iterable[Reading]) -> str:
+    """Say which sites these are, layers that follow each other as a range.
+
+    >>> row = {"model": "m", "revision": "", "step": None, "kind": "layer", "head": None, "measure": "drift"}
+    >>> row |= {"value": 0, "n": 1, "null": 0, "low": 0, "high": 0, "note": ""}
+    >>> where(read(pd.DataFrame([row | {"layer": i} for i in (0, 2, 3, 4)])))
+    'layers 0 and 2–4'
+    """
+    found = list(readings)
+    layers = sorted({r.layer for r in found if r.kind == "layer" and r.layer is not None})
+    others = unique(r.site for r in found if r.kind != "layer" or r.layer is None)
+    ends = [at for at, (a, b) in enumerate(pairwise(layers), 1) if b != a + 1]
+    groups = [layers[a:b] for a, b in pairwise([0, *ends, len(layers)]) if layers]
+    spans = [str(g[0]) if len(g) == 1 else f"{g[0]}–{g[-1]}" for g in groups]
+    if spans:
+        spans[0] = f"layer{'s' if len(layers) > 1 else ''} {spans[0]}"
+    return listed(spans + [f"the {site}" for site in others])
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    """Without repeats, in order of appearance."""
+    return list(dict.fromkeys(items))
+
+
+def _missing(value: object) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _whole(value: object) -> int | None:
+    return None if _missing(value) else int(str(value))
+
+
+def _text(value: object) -> str:
+    return "" if _missing(value) else str(value)
+
+
+def _number(value: object) -> float:
+    return math.nan if _missing(value) else float(str(value))

@@ -1,0 +1,182 @@
+"""The sentences of each family, from readings that have a value.
+
+Where there are several steps they speak of the last one, and where there are several models one
+sentence of each, up to `MOST_TOLD`. A sentence is left out where its measure is not there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from isoscope.report.numbers import short
+from isoscope.report.readings import PLACES, Reading, family_of, models, of, steps, unique, where
+
+MOST_TOLD = 3
+"""So many models are told in turn; the figure shows the others."""
+
+
+def _each(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading]], str]:
+    """Say it of each model at its last step, with the model and the step in front where there are several."""
+
+    def told(readings: list[Reading]) -> str:
+        sited = [r for r in readings if r.kind in PLACES]
+        names, out = models(sited), []
+        for name in names[:MOST_TOLD]:
+            own = [r for r in sited if r.model == name]
+            last = steps(own)[-1] if len(steps(own)) > 1 else None
+            parts = write([r for r in own if last is None or r.step == last])
+            place = f"{name}, step {last:,}: " if last is not None else f"{name}: "
+            if parts and (len(names) > 1 or last is not None):
+                parts[0] = (
+                    (place if len(names) > 1 else f"At step {last:,}: ") + parts[0][0].lower() + parts[0][1:]
+                )
+            out.append(" ".join(parts if len(names) == 1 else parts[:1]))
+        if any(out) and len(names) > MOST_TOLD:
+            out.append(f"The figure shows the other {len(names) - MOST_TOLD} models.")
+        return "\n".join(filter(None, out))
+
+    return told
+
+
+def _directions(found: list[Reading]) -> list[str]:
+    between, bare = of(found, "mean_cosine_between"), of(found, "mean_cosine")
+    if not between:
+        text = "Only the mean cosine over all pairs was measured; pairs within one sequence inflate it, "
+        return [f"{text}so no claim hangs on it."] if bare else []
+    top, low = _ends(between)
+    null = short(0.0 if math.isnan(top.null) else top.null)
+    text = "The mean cosine between sequences"
+    if len(between) > 1:
+        text += f" lies between {low.measured} in {where([low])} and {_brief(top)} in {where([top])}"
+    else:
+        text += f" is {top.measured}"
+    out = [f"{text}; an isotropic cloud has {null}."]
+    whole = [r for r in bare if r.site == top.site]
+    rogue = [r for r in of(found, "rogue_contribution") if r.site == top.site]
+    if whole:
+        there = f" {where([top])} reads" if len(between) > 1 else " it reads"
+        part = f"Over all pairs{there} {short(whole[0].value)}"
+        if whole[0].value > (top.high if top.bounded else top.value):
+            part += ", inflated by pairs within one sequence, which are alike"
+        if rogue and whole[0].value > 0:
+            which = f" ({rogue[0].note})" if rogue[0].note else ""
+            part += f"; the single largest dimension{which} makes {short(rogue[0].value)} of it"
+        out.append(f"{part}.")
+    return out
+
+
+def _drift(found: list[Reading]) -> list[str]:
+    drifts, norms = of(found, "relative_drift"), of(found, "mean_norm")
+    out = []
+    told = [r for r in drifts if r.bounded and r.low > r.null]
+    untold = [r for r in drifts if r.bounded and r.low <= r.null]
+    if told:
+        top = max(told, key=lambda r: r.value)
+        at = f", in {where([top])}" if len(drifts) > 1 else ""
+        most = "up to " if len(drifts) > 1 else ""
+        text = (
+            f"The length of the mean vector is {most}{top.measured} of the mean length{at}; "
+            f"a cloud centred on the origin shows {short(top.null)} at this n"
+        )
+        out.append(text + (f"; in {where(untold)} no drift can be told from chance." if untold else "."))
+    elif untold:
+        top = max(untold, key=lambda r: r.value)
+        most = "at most " if len(untold) > 1 else ""
+        out.append(
+            f"No drift can be told from chance at this n: the relative drift is {most}{top.measured}, "
+            f"and a cloud centred on the origin shows {short(top.null)}."
+        )
+    elif drifts:
+        top, low = _ends(drifts)
+        text = f"The relative drift is {short(low.value)} ({low.site}) to {short(top.value)} ({top.site})"
+        text = text if len(drifts) > 1 else f"The relative drift is {short(top.value)}"
+        out.append(f"{text}; without an interval or a null it cannot be told from chance.")
+    if norms:
+        top, low = _ends(norms)
+        text = f"The mean length of a vector is {short(low.value)}"
+        out.append(text + (f" ({low.site}) to {short(top.value)} ({top.site})." if len(norms) > 1 else "."))
+    return out
+
+
+def _spectrum(found: list[Reading]) -> list[str]:
+    split, whole = of(found, "participation_ratio_split"), of(found, "participation_ratio")
+    ratios, name = (split, "split-half participation ratio") if split else (whole, "participation ratio")
+    out = []
+    if ratios:
+        top, low = _ends(ratios)
+        null = f", where an isotropic cloud shows {short(low.null)}" if math.isfinite(low.null) else ""
+        if len(ratios) > 1:
+            out.append(
+                f"The variance spreads over as few as {low.measured} directions in {where([low])} "
+                f"and as many as {_brief(top)} in {where([top])} ({name}){null}."
+            )
+        else:
+            out.append(f"The variance spreads over {low.measured} directions ({name}){null}.")
+    shares = of(found, "top_share")
+    if shares:
+        top = max(shares, key=lambda r: r.value)
+        at = f" in {where([top])}" if len(shares) > 1 else ""
+        most = "at most " if len(shares) > 1 else ""
+        out.append(f"One single direction holds {most}{short(100 * top.value)} % of the variance{at}.")
+    return out
+
+
+def _training(readings: list[Reading]) -> str:
+    out = []
+    losses = [r for r in readings if r.measure == "loss" and r.step is not None]
+    for name in models(losses)[:MOST_TOLD]:
+        own = sorted((r for r in losses if r.model == name), key=lambda r: r.step or 0)
+        first, last, best = own[0], own[-1], min(own, key=lambda r: r.value)
+        subject = f"The loss of {name}" if len(models(losses)) > 1 else "The loss"
+        if len(own) == 1:
+            out.append(f"{subject} is {short(first.value)} at step {first.step:,}.")
+            continue
+        turn = (
+            f"; the lowest is {short(best.value)} at step {best.step:,}" if best not in (first, last) else ""
+        )
+        begin, end = (f"{short(r.value)} at step {r.step:,}" for r in (first, last))
+        out.append(f"{subject} goes from {begin} to {end}{turn}.")
+    return " ".join(out)
+
+
+def _health(readings: list[Reading]) -> str:
+    said = {"not_finite": "not finite (NaN or infinite)", "zero_vectors": "zero and so without direction"}
+    out = []
+    for measure, words in said.items():
+        bad = [r for r in readings if r.measure == measure and r.value > 0]
+        for name in models(bad):
+            own = [r for r in bad if r.model == name]
+            most = max(r.value for r in own)
+            count = f"{'up to ' if len(own) > 1 else ''}{short(most)}"
+            are = "vector is" if most == 1 else "vectors are"
+            out.append(f"In {where(own)} of {name}, {count} {are} {words}, and left out.")
+    return " ".join(out)
+
+
+def generic(readings: list[Reading]) -> str:
+    """The range of every measure that no family here knows."""
+    out = []
+    for measure in unique(r.measure for r in readings if family_of(r.measure, {}) == "other"):
+        top, low = _ends([r for r in readings if r.measure == measure])
+        text = f"{measure.replace('_', ' ').capitalize()} is {short(low.value)}"
+        out.append(f"{text}." if top is low else f"{text} ({low.site}) to {short(top.value)} ({top.site}).")
+    return " ".join(out)
+
+
+def _brief(reading: Reading) -> str:
+    """The value and its interval, where the sentence has said before what the brackets hold."""
+    return f"{short(reading.value)} ({reading.interval})" if reading.bounded else short(reading.value)
+
+
+def _ends(found: list[Reading]) -> tuple[Reading, Reading]:
+    return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
+
+
+SENTENCES: dict[str, Callable[[list[Reading]], str]] = {
+    "directions": _each(_directions),
+    "drift": _each(_drift),
+    "spectrum": _each(_spectrum),
+    "training": _training,
+    "health": _health,
+}

@@ -1,0 +1,199 @@
+"""What the numbers say, in plain words: one headline, and one or two sentences for each family.
+
+Decided here: claims hang on `mean_cosine_between` and its interval, never on the bare `mean_cosine`,
+which pairs within one sequence inflate. A word of size is given by the end of the interval nearer to
+the null, so that chance alone does not earn it; where the interval includes the null nothing is
+claimed. Two steps are told apart where their intervals do not overlap, which errs on the side of
+silence. No plotly and no torch here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from isoscope.report.numbers import listed, plain, spread, two
+from isoscope.report.readings import Reading, models, of, read, steps, where
+from isoscope.report.sentences import SENTENCES, generic
+
+CLAIM = "mean_cosine_between"
+ISOTROPIC = 0.0
+"""The mean cosine of a cloud without preferred direction; used where a row carries no null."""
+
+STRONG = 0.5
+"""The mean cosine is ‖mean of x/‖x‖‖²: above .5 the shared direction outweighs all the rest together."""
+
+WEAK = 0.1
+"""Below .1 the shared direction holds less than a tenth of the squared length: a convention."""
+
+MOST_NAMED = 4
+"""So many models are told one by one in the headline; more are told by their range."""
+
+GRADES = ("strongly anisotropic", "anisotropic", "weakly anisotropic")
+SCALE_OF_WORDS = (
+    f"Strongly: the whole 95 % interval of the mean cosine between sequences lies above {STRONG}, so the "
+    "direction all vectors share outweighs everything else in them. "
+    f"Weakly: it lies above 0 but begins under {WEAK}. "
+    "Where the interval does not lie above the null, or is missing, nothing is claimed. "
+    "Two steps are told apart where their intervals do not overlap."
+)
+_SUBJECT = "mean cosine between sequences"
+
+
+def headline(rows: pd.DataFrame) -> str:
+    """The one sentence that says what was found."""
+    asked = of(read(rows), CLAIM)
+    found = [r for r in asked if r.finite]
+    if not asked:
+        return f"The {_SUBJECT} was not measured, so nothing is claimed about anisotropy."
+    if not found:
+        return f"The {_SUBJECT} of {listed(models(asked))} is undefined everywhere; the notes say why."
+    if len(models(found)) > 1:
+        return _models(found)
+    if len(steps(found)) > 1:
+        return _training(found)
+    return _sites(found)
+
+
+def sentences(rows: pd.DataFrame, family: str) -> str:
+    """One or two plain sentences for the figures of a family; empty where there is nothing to say."""
+    readings = [r for r in read(rows) if r.finite]
+    write = SENTENCES.get(family)
+    return write(readings) if write else generic(readings)
+
+
+def grade(reading: Reading) -> str:
+    """The word this reading earns: one of `GRADES`, "untold" or, without an interval, "unsure".
+
+    An interval under the null is untold too: over independent sequences the mean cosine is a squared
+    length and cannot be negative, so a value below 0 is chance or a matter of this sample.
+    """
+    null = _null(reading)
+    if not reading.bounded:
+        return "unsure"
+    if reading.low <= null:
+        return "untold"
+    strong, middle, weak = GRADES
+    return strong if reading.low > STRONG else middle if reading.low >= WEAK else weak
+
+
+def _null(reading: Reading) -> float:
+    return ISOTROPIC if math.isnan(reading.null) else reading.null
+
+
+def _sites(found: list[Reading]) -> str:
+    groups = {word: [r for r in found if grade(r) == word] for word in (*GRADES, "untold", "unsure")}
+    word, group = next((word, group) for word, group in groups.items() if group)
+    rest = [r for r in found if grade(r) != word]
+    step = f" at step {found[0].step:,}" if found[0].step is not None else ""
+    subject, range_ = _subject(group) + step, spread([r.value for r in group], plain)
+    verb = "are" if len(group) > 1 else "is"
+    null = plain(_null(group[0]))
+    if word == "unsure":
+        return (
+            f"The {_SUBJECT} of {subject} is {range_}, where an isotropic cloud has {null}; "
+            "without an interval it cannot be told from chance."
+        )
+    if word == "untold":
+        both = "the 95 % intervals do" if len(group) > 1 else "the 95 % interval does"
+        text = f"No anisotropy can be told from chance in {subject}: "
+        text += f"the {_SUBJECT} is {range_} and {both} not lie above {null}"
+    else:
+        subject = subject if group[0].kind == "cloud" else subject[0].upper() + subject[1:]
+        text = f"{subject} {verb} {word}: {_SUBJECT} {range_}, where an isotropic cloud has {null}"
+    return f"{text}{_elsewhere(rest)}."
+
+
+def _elsewhere(rest: list[Reading]) -> str:
+    told = [r for r in rest if grade(r) in GRADES]
+    untold = [r for r in rest if grade(r) not in GRADES]
+    parts = [f"in {where(told)} it is {spread([r.value for r in told], plain)}"] if told else []
+    parts += [f"in {where(untold)} it cannot be told from chance"] if untold else []
+    return "; " + listed(parts) if parts else ""
+
+
+def _subject(group: list[Reading]) -> str:
+    model = group[0].model
+    return model if all(r.kind == "cloud" for r in group) else f"{where(group)} of {model}"
+
+
+def _training(found: list[Reading]) -> str:
+    first, last = steps(found)[0], steps(found)[-1]
+    begun = {r.site: r for r in found if r.step == first}
+    pairs = [(begun[r.site], r) for r in found if r.step == last and r.site in begun]
+    model = found[0].model
+    if not pairs:
+        return _sites([r for r in found if r.step == last])
+    span = f"Between step {first:,} and step {last:,} of {model}"
+    rose = [(a, b) for a, b in pairs if b.low > a.high]
+    fell = [(a, b) for a, b in pairs if b.high < a.low]
+    still = [b for a, b in pairs if not (b.low > a.high or b.high < a.low)]
+    if not rose and not fell:
+        why = "at this n" if any(b.bounded for b in still) else "without intervals"
+        text = f"{span} no change of the {_SUBJECT} can be told from chance {why}: it is "
+        text += (
+            f"{spread([a.value for a, _ in pairs], plain)}, then {spread([b.value for _, b in pairs], plain)}"
+        )
+        turns = [turn for a, b in pairs if (turn := _turn(found, a, b))]
+        return f"{text}{f'; {turns[0]} on the way' if turns else ''}."
+    moves = [_move(found, "rose", rose)] if rose else []
+    moves += [_move(found, "fell", fell)] if fell else []
+    null = plain(_null(pairs[0][1]))
+    rest = f"; in {where(still)} no change can be told from chance" if still else ""
+    return f"{span} the {_SUBJECT} {' and '.join(moves)}, where an isotropic cloud has {null}{rest}."
+
+
+def _move(found: list[Reading], verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
+    a, b = max(pairs, key=lambda pair: _reach(found, pair[0].site))
+    old, new = two(a.value, b.value)
+    turn = _turn(found, a, b)
+    change = f"from {old} to {new}{f', {turn} on the way' if turn else ''}"
+    if a.kind == "cloud":
+        return f"{verb} {change}"
+    if len(pairs) == 1:
+        return f"{verb} in {where([b])} {change}"
+    return f"{verb} in {where(b for _, b in pairs)}, most in {where([b])} ({change})"
+
+
+def _reach(found: list[Reading], site: str) -> float:
+    """How far the values of a site lie apart over all steps."""
+    values = [r.value for r in found if r.site == site]
+    return max(values) - min(values)
+
+
+def _turn(found: list[Reading], a: Reading, b: Reading) -> str:
+    """A peak or a trough between the two steps that the intervals tell from both ends."""
+    between = [r for r in found if r.site == a.site and r.step not in (a.step, b.step)]
+    peaks = [r for r in between if r.low > max(a.high, b.high)]
+    troughs = [r for r in between if r.high < min(a.low, b.low)]
+    if peaks:
+        top = max(peaks, key=lambda r: r.value)
+        return f"with a peak of {plain(top.value)} at step {top.step:,}"
+    if troughs:
+        bottom = min(troughs, key=lambda r: r.value)
+        return f"with a low of {plain(bottom.value)} at step {bottom.step:,}"
+    return ""
+
+
+def _models(found: list[Reading]) -> str:
+    names = models(found)
+    tops = []
+    for name in names:
+        own = [r for r in found if r.model == name]
+        last = steps(own)[-1:]
+        own = [r for r in own if not last or r.step == last[0]]
+        tops.append(max(own, key=lambda r: r.value))
+    the = "At the last step, the" if steps(found) else "The"
+    tail = f", where an isotropic cloud has {plain(_null(tops[0]))}."
+    if len(names) > MOST_NAMED:
+        low, high = min(tops, key=lambda r: r.value), max(tops, key=lambda r: r.value)
+        range_ = f"goes from {_top(low)} to {_top(high)}{tail}"
+        return f"{the} highest {_SUBJECT} of each of {len(names)} models {range_}"
+    return f"{the} {_SUBJECT} reaches {listed([_top(top) for top in tops])}{tail}"
+
+
+def _top(top: Reading) -> str:
+    place = top.model if top.kind == "cloud" else f"{where([top])} of {top.model}"
+    told = {"untold": " (not to be told from chance)", "unsure": " (without an interval)"}.get(grade(top), "")
+    return f"{plain(top.value)} in {place}{told}"

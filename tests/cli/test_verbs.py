@@ -1,0 +1,153 @@
+"""The verbs as a person types them: what is printed, what is kept, what a second call does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from isoscope import describe, read_run
+from tests.conftest import Answer
+
+Isoscope = Callable[..., Answer]
+
+
+@pytest.fixture
+def points() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32) + 0.5
+
+
+def test_measure_prints_a_table_words_and_the_path_of_the_page(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path
+) -> None:
+    answer = isoscope("measure", tiny_bert, "--limit", 12, "--out", tmp_path / "run")
+    assert answer.code == 0
+    for word in ("layer.0", "layer.2", "cosine between", "mean cosine between sequences", "report.html"):
+        assert word in answer.out
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1e5
+    assert answer.err == ""
+
+
+def test_a_second_call_measures_nothing_again(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    asked = ("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "run")
+    first = isoscope(*asked)
+    kept = next((tmp_path / "run" / "rows").iterdir())
+    written = kept.stat().st_mtime_ns
+    second = isoscope(*asked)
+    assert second.code == 0
+    assert "nothing is measured again" in second.err
+    assert second.out == first.out
+    assert kept.stat().st_mtime_ns == written
+
+
+def test_other_settings_do_not_mix_into_a_run(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    isoscope("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "run")
+    answer = isoscope("measure", tiny_bert, "--limit", 9, "--out", tmp_path / "run")
+    assert answer.code == 2
+    assert "holds another run, asked with other settings (data_hash, sequences, tokens)" in answer.err
+
+
+def test_the_default_folder_is_named_after_the_model_and_the_question(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for limit in (8, 9):
+        assert isoscope("measure", tiny_bert, "--limit", limit, "--measures", "drift").code == 0
+    assert len(list((tmp_path / "runs").glob("*tiny-bert-*"))) == 2
+
+
+def test_json_is_for_machines(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    answer = isoscope(
+        "measure", tiny_bert, "--limit", 8, "--layers", "1,2", "--measures", "drift,isoscore", "--json",
+        "--out", tmp_path / "run",
+    )  # fmt: skip
+    told = json.loads(answer.out)
+    assert [(row["layer"], row["measure"]) for row in told["rows"]] == [
+        (1, "drift"), (1, "isoscore"), (2, "drift"), (2, "isoscore"),
+    ]  # fmt: skip
+    kept = read_run(tmp_path / "run").frame()
+    assert kept.value.tolist() == pytest.approx([row["value"] for row in told["rows"]], rel=1e-12)
+    assert told["rows"][0]["null"] > 0
+    assert told["rows"][1]["low"] is None
+
+
+def test_report_writes_the_page_again(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    isoscope("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "run")
+    page = tmp_path / "run" / "report.html"
+    before = page.read_text()
+    page.unlink()
+    answer = isoscope("report", tmp_path / "run")
+    assert answer.code == 0
+    assert page.read_text() == before
+
+
+def test_list_measures_names_every_one(isoscope: Isoscope) -> None:
+    answer = isoscope("list", "measures")
+    assert answer.code == 0
+    assert "participation" in answer.out
+    assert "rankme" in answer.out
+
+
+@pytest.mark.parametrize(
+    "form", [".npy", ".npz", ".parquet", ".safetensors", ".csv", "columns.parquet", "bare.csv"]
+)
+def test_a_cloud_is_read_from_every_format(
+    isoscope: Isoscope, tmp_path: Path, points: np.ndarray, form: str
+) -> None:
+    file = tmp_path / f"vectors{form}"
+    match form:
+        case ".npy":
+            np.save(file, points)
+        case ".npz":
+            np.savez(file, points)
+        case ".safetensors":
+            save_file({"points": torch.from_numpy(points)}, file)
+        case ".parquet":
+            pd.DataFrame({"name": ["x"] * len(points), "vector": list(points)}).to_parquet(file)
+        case "columns.parquet":
+            pd.DataFrame(points, columns=list("abcde")).assign(name="x").to_parquet(file)
+        case ".csv":
+            pd.DataFrame(points, columns=list("abcde")).to_csv(file, index=False)
+        case "bare.csv":
+            pd.DataFrame(points).to_csv(file, index=False, header=False)
+    told = json.loads(isoscope("cloud", file, "--json", "--measures", "mean_cosine,isoscore").out)
+    wanted = describe(points, measures=["mean_cosine", "isoscore"]).frame().value
+    assert [row["value"] for row in told["rows"]] == pytest.approx(wanted.tolist(), rel=1e-6)
+
+
+def test_a_cloud_with_its_vectors_in_columns(isoscope: Isoscope, tmp_path: Path, points: np.ndarray) -> None:
+    np.save(tmp_path / "upright.npy", points)
+    np.save(tmp_path / "lying.npy", points.T)
+    upright = json.loads(isoscope("cloud", tmp_path / "upright.npy", "--json").out)
+    lying = json.loads(isoscope("cloud", tmp_path / "lying.npy", "--transpose", "--json").out)
+    assert [row["value"] for row in upright["rows"]] == [row["value"] for row in lying["rows"]]
+
+
+def test_a_cloud_is_kept_when_asked(isoscope: Isoscope, tmp_path: Path, points: np.ndarray) -> None:
+    np.save(tmp_path / "vectors.npy", points)
+    answer = isoscope("cloud", tmp_path / "vectors.npy", "--out", tmp_path / "run")
+    assert answer.code == 0
+    assert "cloud" in answer.out
+    assert (read_run(tmp_path / "run").frame().kind == "cloud").all()
+
+
+def test_the_demo_gives_the_same_rows_twice_and_resumes(isoscope: Isoscope, tmp_path: Path) -> None:
+    asked = ("demo", "--steps", 16, "--out")
+    first = isoscope(*asked, tmp_path / "one")
+    assert first.code == 0
+    assert "step" in first.out
+    isoscope(*asked, tmp_path / "two")
+    one, two = (read_run(tmp_path / name).frame() for name in ("one", "two"))
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    lost = sorted((tmp_path / "two" / "rows").iterdir())[-1]
+    lost.unlink()
+    isoscope(*asked, tmp_path / "two")
+    pd.testing.assert_frame_equal(one, read_run(tmp_path / "two").frame(), check_exact=True)
+    loss = one[one.measure == "loss"].set_index("step").value
+    assert loss[16] < loss[0]

@@ -1,0 +1,69 @@
+"""The laws run over tables; whatever exists in the package and is in no table fails here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+
+import law_stats
+import pytest
+from law_clouds import ODD
+from law_measures import KINDS, reading
+
+import isoscope.measures
+import isoscope.stats
+from isoscope.measures.base import Measure
+from isoscope.measures.table import MEASURES
+
+
+def modules_of(package):
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def records_of(package) -> set[type]:
+    """Every class of the package that folds and merges, but for Protocols."""
+    return {
+        kind
+        for module in modules_of(package)
+        for kind in vars(module).values()
+        if inspect.isclass(kind)
+        and kind.__module__ == module.__name__
+        and hasattr(kind, "of")
+        and hasattr(kind, "merge")
+        and not getattr(kind, "_is_protocol", False)
+    }
+
+
+def test_every_record_is_in_the_table_of_records():
+    assert {record.kind for record in law_stats.STATS} == records_of(isoscope.stats)
+
+
+def test_every_measure_is_classified():
+    assert set(KINDS) == {measure.name for measure in MEASURES}
+
+
+def test_every_measure_of_a_family_is_in_the_package_s_table():
+    written = {
+        measure.name
+        for module in modules_of(isoscope.measures)
+        for measure in vars(module).get("MEASURES", ())
+        if isinstance(measure, Measure)
+    }
+    assert written == {measure.name for measure in MEASURES}
+
+
+def test_no_two_measures_share_a_name():
+    assert len({measure.name for measure in MEASURES}) == len(MEASURES)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_a_measure_says_whether_it_has_a_null_and_an_interval(measure):
+    found = reading(measure, ODD["ragged sequences, enough for intervals"])
+    kind = KINDS[measure.name]
+    assert math.isnan(found.low) != kind.interval
+    assert measure.interval.startswith("none") != kind.interval
+    assert math.isnan(found.null) == (kind.null == "none") == measure.null.startswith("none")
+    assert measure.unchanged_by <= {"rotation", "scale", "shift"}

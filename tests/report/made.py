@@ -1,0 +1,101 @@
+"""Hand-made runs for the report's tests: plausible numbers, no model and no torch."""
+
+from __future__ import annotations
+
+import math
+
+from isoscope.results.schema import Row, Run
+
+EXPLAINED = {
+    "mean_cosine_between": {
+        "family": "directions",
+        "title": "Mean cosine between sequences",
+        "formula": "(‖ΣS‖² − Σ‖S‖²) / (n² − Σn²), S the sum of x/‖x‖ over one sequence",
+        "says": "How alike two vectors from different sequences point: 0 is isotropic, 1 all the same.",
+        "misleads": "One dimension of large variance can make most of it.",
+        "null": "0",
+        "range": "−1 to 1",
+        "interval": "jackknife over 32 groups of sequences",
+        "source": "Ethayarajh 2019; Godey et al. 2024",
+    },
+    "mean_cosine": {
+        "title": "Mean cosine, all pairs",
+        "formula": "(‖Σû‖² − n) / (n(n−1))",
+        "says": "The papers' number.",
+    },
+    "relative_drift": {"formula": "‖x̄‖ / mean ‖x‖", "says": "How far the cloud's centre is from the origin."},
+    "participation_ratio": {"formula": "(Σλ)² / Σλ²", "says": "How many directions carry the variance."},
+}
+
+
+def row(measure: str, value: float, **given: object) -> Row:
+    """A row of layer 0 of "m" unless told otherwise; `half` is half the width of its interval."""
+    half = given.pop("half", None)
+    fields: dict[str, object] = {
+        "run": "0", "model": "m", "revision": "main", "step": None, "kind": "layer", "layer": 0, "head": None,
+        "n": 16_384, "null": 0.0,
+    } | given  # fmt: skip
+    if half is not None:
+        fields |= {"low": value - float(str(half)), "high": value + float(str(half))}
+    if fields["kind"] != "layer" and "layer" not in given:
+        fields["layer"] = None
+    return Row(measure=measure, value=value, **fields)  # type: ignore[arg-type]
+
+
+def site_rows(cosine: float, ratio: float, **where: object) -> list[Row]:
+    """All measures of one site with this mean cosine and participation ratio, in 768 dimensions."""
+    drift = math.sqrt(max(cosine, 4e-4))
+    return [
+        row("mean_cosine_between", cosine, half=0.004 + 0.04 * abs(cosine), **where),
+        row("mean_cosine", cosine + 0.02, **where),
+        row("cosine_variance", 0.004 + 0.02 * cosine, **where | {"null": 1 / 768}),
+        row(
+            "rogue_contribution", 0.6 * (cosine + 0.02), **where | {"null": math.nan, "note": "dimension 447"}
+        ),
+        row("relative_drift", drift, half=0.01, **where | {"null": 0.02}),
+        row("drift", 40 * drift, **where | {"null": math.nan}),
+        row("mean_norm", 40 * (1 + cosine), half=0.5, **where | {"null": math.nan}),
+        row("participation_ratio_split", ratio, half=0.08 * ratio, **where | {"null": 768.0}),
+        row("participation_ratio", 0.95 * ratio, **where | {"null": 733.0}),
+        row("effective_rank", min(700.0, 6 * ratio), **where | {"null": 759.0}),
+        row("rankme", min(690.0, 5 * ratio), **where | {"null": 759.0}),
+        row("stable_rank", 1 + 0.2 * ratio, **where | {"null": 700.0}),
+        row("isoscore", ratio / 768, **where | {"null": 0.955}),
+        row("top_share", min(0.9, 6 / ratio), **where | {"null": 0.0019}),
+        row("not_finite", 0.0, **where | {"null": math.nan}),
+        row("zero_vectors", 0.0, **where | {"null": math.nan}),
+    ]
+
+
+BERT = (0.105, 0.168, 0.219, 0.245, 0.327, 0.377, 0.42, 0.398, 0.399, 0.484, 0.561, 0.675, 0.477)
+
+
+def layered(model: str = "bert-base-uncased", scale: float = 1.0, depth: int = 13) -> list[Row]:
+    rows = []
+    for layer, cosine in enumerate(BERT[:depth]):
+        rows += site_rows(scale * cosine, 150 - 9 * layer, model=model, layer=layer)
+    return rows + site_rows(0.48 * scale, 60, model=model, kind="output")
+
+
+def trained(model: str = "small") -> list[Row]:
+    rows = []
+    for at, step in enumerate((0, 25, 50, 100, 200, 400)):
+        for layer in range(5):
+            cosine = 0.002 + 0.02 * at * layer * (1 - 0.05 * at)
+            rows += site_rows(cosine, 90 - 8 * at - 5 * layer, model=model, step=step, layer=layer)
+        rows += site_rows(0.002 + 0.05 * at, 60 - 6 * at, model=model, step=step, kind="output")
+    for step in range(0, 401, 20):
+        loss = 1.4 + 4.1 * math.exp(-step / 70) + 0.03 * math.sin(step)
+        rows.append(row("loss", loss, model=model, step=step, kind="training", null=math.nan, n=4096))
+    return rows
+
+
+def clouds() -> list[Row]:
+    rows = site_rows(0.31, 44, model="vectors.npy", kind="cloud", n=900)
+    return [*rows, row("zero_vectors", 3, model="vectors.npy", kind="cloud")]
+
+
+def a_run(title: str = "bert-base-uncased on embedded text") -> Run:
+    question = {"model": "bert-base-uncased", "data": {"address": "embedded", "tokens": 16384}, "seed": 0}
+    versions = {"isoscope": "0.1.0", "torch": "2.13.0", "python": "3.11.7"}
+    return Run("observe", title, question, EXPLAINED, versions, "2026-01-01T00:00:00Z")

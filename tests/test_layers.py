@@ -1,0 +1,91 @@
+"""The layers of docs/design.md, held on the import graph; and who may print, exit or touch modules."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "isoscope"
+ABOVE = {  # room: the rooms it may import
+    "errors": set(),
+    "sites": {"errors"},
+    "geometry": set(),
+    "results": {"errors", "sites"},
+    "data": {"errors", "sites"},
+    "kernels": {"geometry"},
+    "stats": {"geometry", "kernels"},
+    "measures": {"errors", "geometry", "kernels", "stats"},
+    "models": {"errors", "sites", "data"},
+    "run": {"errors", "sites", "results", "data", "stats", "measures", "models"},
+    "lab": {"errors", "sites", "results", "data", "stats", "measures", "models", "run"},
+    "report": {"errors", "results"},
+}
+ABOVE["cli"] = {*ABOVE, "cli"}
+
+
+def room(file: Path) -> str:
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(source: str) -> set[str]:
+    """The rooms that a piece of code imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("isoscope.")}
+    return found
+
+
+FILES = sorted(file for file in SOURCE.rglob("*.py") if room(file) != "__init__")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_room_imports_only_those_below_it(file: Path) -> None:
+    mine = room(file)
+    assert mine in ABOVE, f"{mine} has no place in the layers of docs/design.md"
+    against = imported(file.read_text()) - ABOVE[mine] - {mine, "__version__"}
+    assert not against, f"{file.name} imports {against}"
+
+
+def test_an_import_against_the_layers_is_seen() -> None:
+    assert imported("def f():\n    from isoscope.run import observe") - ABOVE["geometry"] == {"run"}
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if room(f) != "cli"], ids=lambda f: str(f.relative_to(SOURCE))
+)
+def test_only_the_command_line_prints_or_exits(file: Path) -> None:
+    calls = {
+        ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
+    }
+    assert not calls & {"print", "sys.exit", "exit", "typer.echo"}
+
+
+def loaded_after(code: str) -> set[str]:
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return set(told.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import isoscope", {"torch", "pandas", "transformers"}),
+        ("import isoscope.cli.main", {"torch", "pandas", "transformers", "numpy", "plotly"}),
+        ("import isoscope.results.store, isoscope.report.words", {"torch", "plotly", "transformers"}),
+        ("import isoscope.run.observe, isoscope.lab.demo", {"plotly", "ray", "transformers"}),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[str]) -> None:
+    assert not loaded_after(code) & absent
+    assert "torch" in loaded_after("import torch")  # the look itself can see
