@@ -17,7 +17,12 @@ from isoscope.cli.main import main
 from isoscope.measures.table import MEASURES
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 COMMIT = "0" * 40
 
 
@@ -29,7 +34,9 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def hub(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache as the hub's client keeps it, with a tiny model for every hub id in the documentation."""
     cache = tmp_path_factory.mktemp("hub")
-    names = {name for page in PAGES for name in re.findall(r"sentence-transformers/[\w.-]+", page.read_text())}
+    names = {
+        name for page in PAGES for name in re.findall(r"sentence-transformers/[\w.-]+", page.read_text())
+    }
     for name in names:
         home = cache / f"models--{name.replace('/', '--')}"
         (home / "refs").mkdir(parents=True)

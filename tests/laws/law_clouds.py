@@ -111,7 +111,9 @@ ODD: dict[str, Cloud] = {
     "one sequence": cloud(gaussian(9, 4, 14), [9]),
     "one vector a sequence": cloud(gaussian(11, 4, 15), [1] * 11),
     "ragged sequences": cloud(gaussian(60, 4, 16) + 1, [1, 2, 3, 14, 20, 20]),
-    "ragged sequences, enough for intervals": cloud(gaussian(90, 6, 17) + 0.3, [1, 2, 3, 14, 20, 20, 9, 7, 6, 8]),
+    "ragged sequences, enough for intervals": cloud(
+        gaussian(90, 6, 17) + 0.3, [1, 2, 3, 14, 20, 20, 9, 7, 6, 8]
+    ),
     "rows along the axes": cloud(torch.cat([torch.eye(4), -torch.eye(4)])),
     "round and far off": cloud(_round_and_far()),
     "one massive dimension": cloud(gaussian(80, 6, 18) + torch.tensor([0, 0, 3000.0, 0, 0, 0])),

@@ -68,7 +68,9 @@ def defined(measure: Measure, cloud: Cloud) -> float:
     """The naive definition, of the vectors that are finite (of all, where those are what it counts)."""
     used = cloud if measure.name == "not_finite" else cloud.finite()
     given = {"points": used.points, "sequence": used.label, "half": used.half}
-    return measure.definition(**{name: given[name] for name in inspect.signature(measure.definition).parameters})
+    return measure.definition(
+        **{name: given[name] for name in inspect.signature(measure.definition).parameters}
+    )
 
 
 def agrees_with_definition(measure: Measure, cloud: Cloud) -> None:

@@ -101,3 +101,17 @@ def test_one_block_is_a_stack_too() -> None:
 def test_a_model_without_blocks_says_what_was_looked_for(module: nn.Module) -> None:
     with pytest.raises(IsoscopeError, match=rf"{type(module).__name__} shows nothing to measure: looked for"):
         find_blocks(module)
+
+
+@pytest.mark.parametrize("stage", [nn.Sequential, nn.ModuleList])
+def test_stages_made_of_blocks(stage: type[nn.Module]) -> None:
+    """A stage is no layer; its blocks are, also where a stage has but one."""
+
+    def block() -> nn.Module:
+        return Holder(first=nn.Linear(4, 4), second=nn.Linear(4, 4))
+
+    model = Holder(
+        stages=nn.ModuleList([stage([block()]) if stage is nn.ModuleList else stage(block()) for _ in "ab"])
+    )
+    model.stages[1].append(block())  # type: ignore[operator, union-attr]
+    assert list(find_blocks(model)) == ["stages.0.0", "stages.1.0", "stages.1.1"]

@@ -131,7 +131,7 @@ def test_code_that_comes_with_a_model_is_not_run(folder: Path, tmp_path: Path) -
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Own"}}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "own.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    with pytest.raises(IsoscopeError, match="contains custom code"):
+    with pytest.raises(IsoscopeError, match="is run only with --trust-remote-code"):
         isoscope.load(str(folder))
     assert not (tmp_path / "ran").exists()
 
@@ -212,3 +212,15 @@ def test_the_libraries_screens_are_left_as_they_were(folder: Path) -> None:
         assert transformers.logging.get_verbosity() == transformers.logging.INFO
     finally:
         transformers.logging.set_verbosity_warning()
+
+
+def test_a_folder_has_no_revisions(folder: Path) -> None:
+    for ask in (lambda: isoscope.load(f"{folder}@main"), lambda: isoscope.load(str(folder), revision="main")):
+        with pytest.raises(IsoscopeError, match="is a folder and has no revision 'main'"):
+            ask()
+
+
+def test_a_checkpoint_of_another_model_is_refused(folder: Path) -> None:
+    save_file({"something.else": torch.zeros(3)}, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(IsoscopeError, match=r"do not fit its config.json: \d+ are missing, first"):
+        isoscope.load(str(folder))

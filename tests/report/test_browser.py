@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.made import a_run, clouds, layered, row, trained
 
 from isoscope.report.page import page
 from isoscope.results.schema import Row, frame
+from tests.report.made import a_run, clouds, layered, row, trained
 
 ARGUMENTS = (
     "--headless",

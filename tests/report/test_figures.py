@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.report.made import clouds, layered, row, trained
 
 from isoscope.report.figures import Drawn, figures
 from isoscope.results.schema import Row, frame
+from tests.report.made import clouds, layered, row, trained
 
 BETWEEN = "mean_cosine_between"
 

@@ -10,11 +10,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from tests.report.made import a_run, clouds, layered, row, trained
 
 from isoscope.report.page import page
 from isoscope.report.tables import MOST_ROWS
 from isoscope.results.schema import Row, Run, frame
+from tests.report.made import a_run, clouds, layered, row, trained
 
 EVIL = "<script>alert(1)</script>"
 

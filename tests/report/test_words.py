@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from tests.report.made import clouds, layered, row, trained
 
 from isoscope.report.readings import read
 from isoscope.report.words import GRADES, STRONG, WEAK, grade, headline, sentences
 from isoscope.results.schema import Row, frame
+from tests.report.made import clouds, layered, row, trained
 
 BETWEEN = "mean_cosine_between"
 

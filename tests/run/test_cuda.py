@@ -16,7 +16,10 @@ def test_a_cloud_on_the_gpu_reads_as_on_the_cpu() -> None:
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         points = (torch.randn(5000, 130) + 0.2).to(dtype)
         sequence = torch.arange(5000) // 50
-        here, there = describe(points, sequence=sequence).frame(), describe(points.cuda(), sequence=sequence).frame()
+        here, there = (
+            describe(points, sequence=sequence).frame(),
+            describe(points.cuda(), sequence=sequence).frame(),
+        )
         for column in ("value", "null", "low", "high"):
             np.testing.assert_allclose(there[column], here[column], rtol=1e-9, atol=1e-12)
 

@@ -116,7 +116,7 @@ def test_a_square_mask_as_long_as_the_batch_is_wide() -> None:
 
 
 def test_canine_pools_characters(tmp_path: Path) -> None:
-    """Deep layers hold one position for four characters; it counts when all of them do."""
+    """Deep layers hold one position for four characters; it counts when all around it do."""
     folder = tiny.save("canine", tmp_path / "canine")
     (tmp_path / "text.txt").write_text("characters are cheap, molecules dear. " * 12)
     loaded = isoscope.load(str(folder))
@@ -124,13 +124,12 @@ def test_canine_pools_characters(tmp_path: Path) -> None:
     assert {len(row) for row in data.sequences} == {64}
     seen = isoscope.observe(loaded, data, measures=["mean_norm"])
     n = dict(zip(seen.frame().layer, seen.frame().n, strict=True))
-    # [CLS] spoils the first of 16 molecules, [SEP] the last
-    assert n == {0: 6 * 62, 1: 6 * 62, 2: 6 * 14, 3: 6 * 14, 4: 6 * 14, 5: 6 * 62}
-    remark = "a position counts when all 4 it is made of do"
+    # [CLS] spoils the first two of 16 molecules, [SEP] the last two
+    assert n == {0: 6 * 62, 1: 6 * 62, 2: 6 * 12, 3: 6 * 12, 4: 6 * 12, 5: 6 * 62}
+    remark = "pooled 4 to 1: counts where all around it do"
     assert [note for note in seen.notes() if remark in note] == [f"layer.{i}: {remark}" for i in (2, 3, 4)]
 
 
-@pytest.mark.xfail(strict=True, reason="CANINE puts [CLS] before its molecules, so they lie one further on")
 def test_canine_counts_the_molecules_made_of_text(tmp_path: Path) -> None:
     """Molecule i holds characters 4(i−1) … 4i−1: the one with [CLS] inside must not count."""
     module = tiny.model("canine")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError
 
@@ -38,23 +39,24 @@ class Policy:
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
 
 
-def select_counted(seen: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor, str]:
+def select_counted(seen: Tensor, counts: Tensor | None, size: int) -> tuple[Tensor, Tensor, str]:
     """From what flows at a site, the vectors that count [n, d], their sequence [n], and a remark.
 
-    `seen` is [b, t, d], or [b, d] where a sequence is one vector. Where a site is shorter than the
-    data by a whole factor (characters pooled to molecules), a position counts when all it is made of
-    does. Where lengths do not fit, every position counts and the remark says so.
+    `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector; `size` is b. Where
+    a site is shorter than the data by a whole factor (characters pooled to molecules), a position
+    counts when all it and its neighbours stand for does: CANINE's molecules lie one further on than
+    their characters. Where lengths do not fit, every position counts and the remark says so.
     """
-    if seen.dim() == 2 and (counts is None or counts.numel() != len(seen)):
-        return seen, torch.arange(len(seen), device=seen.device), ""
-    if seen.dim() == 2 and counts is not None:
+    if seen.dim() == 2 and len(seen) == size:
+        return seen, torch.arange(size, device=seen.device), ""
+    if seen.dim() == 2 and counts is not None and len(seen) == counts.numel():
         seen = seen.reshape(*counts.shape, seen.shape[1])
-    if seen.dim() != 3:
+    if seen.dim() != 3 or len(seen) != size:
         raise IsoscopeError(
-            f"a block passes on a tensor of shape {tuple(seen.shape)}; "
+            f"a block passes on a tensor of shape {tuple(seen.shape)} for {size} sequences; "
             "what can be measured is [sequences, positions, dimensions]."
         )
-    size, length, _ = seen.shape
+    length = seen.shape[1]
     mine, remark = _fit(counts, size, length)
     mine = mine.to(seen.device)
     sequence = torch.arange(size, device=seen.device)[:, None].expand(size, length)
@@ -69,7 +71,10 @@ def _fit(counts: Tensor | None, size: int, length: int) -> tuple[Tensor, str]:
     if len(counts) == size and counts.shape[1] > length:
         factor = counts.shape[1] // length
         if counts.shape[1] - factor * length < factor:
-            pooled = counts[:, : factor * length].reshape(size, length, factor).all(2)
-            return pooled, f"a position counts when all {factor} it is made of do"
+            whole = counts[:, : factor * length].reshape(size, length, factor).all(2)
+            beside = F.pad(whole, (1, 1), value=True)
+            return whole & beside[:, :-2] & beside[
+                :, 2:
+            ], f"pooled {factor} to 1: counts where all around it do"
     everything = torch.ones(size, length, dtype=torch.bool)
     return everything, f"{length} positions where the data has {counts.shape[1]}: all of them counted"

@@ -35,6 +35,8 @@ def documents(address: str, *, whole: bool = True) -> Iterator[str]:
         raise IsoscopeError(f"'{address}' is a folder; text data is a single file, or 'embedded'.")
     if ".jsonl" in path.suffixes or ".ndjson" in path.suffixes:
         return _records(path, column)
+    if column != "text":
+        raise IsoscopeError(f"{path} is plain text and has no column '{column}'; a JSONL file has columns.")
     return _blocks(path) if whole else (line.strip() for line in _lines(path) if line.strip())
 
 

@@ -126,7 +126,7 @@ def text(
     return Text(
         address=address,
         sequences=sequences,
-        special_ids=frozenset(tokenizer.all_special_ids),
+        special_ids=frozenset(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)},
         pad_id=tokenizer.pad_token_id or 0,
         policy=Policy(special, first),
         batch_size=batch_size,

@@ -7,6 +7,7 @@ converting the whole cloud first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -61,4 +62,4 @@ def mean_cosine(points: Tensor) -> float:
         weight = torch.where(weight.isinf(), 0, weight)
         total += weight @ part
         n += (weight > 0).sum()
-    return float((total @ total - n) / (n * (n - 1)))
+    return float((total @ total - n) / (n * (n - 1))) if n > 1 else math.nan

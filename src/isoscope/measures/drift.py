@@ -27,6 +27,8 @@ def _drift(record: Centre) -> Reading:
 
 def _relative_drift(record: Centre) -> Reading:
     count, norms = record.sums.count, record.norms
+    if record.sums.n < 1:
+        return undefined(0, "no vector")
     if float(norms.sum()) == 0:
         return undefined(record.sums.n, "every vector is zero")
     without = (norms.sum() - norms) / (count.sum() - count)

@@ -1,7 +1,7 @@
 """Which modules are the layers: found by structure, not by name.
 
 A stack is a ModuleList or Sequential whose members are alike and each made of several weighted parts.
-A member that owns no weights besides those of stacks inside it is a stage (ALBERT's groups), and its
+A member whose weights all lie in stacks is a stage (ALBERT's groups, a Sequential of blocks), and its
 own stacks are looked at instead. What lies inside a block (experts, heads kept in a list) is never a
 layer of its own.
 """
@@ -30,23 +30,19 @@ def find_blocks(module: nn.Module) -> dict[str, nn.Module]:
     if not found:
         raise IsoscopeError(
             f"{type(module).__name__} shows nothing to measure: looked for a ModuleList or Sequential of "
-            "two or more like blocks, each with several weighted parts, and found none. "
+            "like blocks, each with several weighted parts, and found none. "
             "Give the model that holds the blocks, or put its layers into a ModuleList."
         )
     return found
 
 
-def _blocks(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
-    for name, child in module.named_children():
-        here = f"{prefix}.{name}" if prefix else name
-        members = list(child.named_children())
-        if not _is_stack(child):
-            yield from _blocks(child, here)
-        elif all(_is_stage(member) for _, member in members):
-            for key, member in members:
-                yield from _blocks(member, f"{here}.{key}")
-        else:
-            yield from ((f"{here}.{key}", member) for key, member in members)
+def _blocks(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
+    members = [(f"{name}.{key}" if name else key, member) for key, member in module.named_children()]
+    if _is_stack(module) and not all(_is_stage(member) for _, member in members):
+        yield from members
+    else:
+        for key, member in members:
+            yield from _blocks(member, key)
 
 
 def _is_stack(module: nn.Module) -> bool:
@@ -67,7 +63,6 @@ def _weighted_parts(module: nn.Module) -> int:
 
 
 def _is_stage(member: nn.Module) -> bool:
-    """Whether all of a member's weights lie in stacks of its own."""
-    inside = [child for child in member.modules() if child is not member and _is_stack(child)]
-    covered = {id(weight) for stack in inside for weight in stack.parameters()}
+    """Whether all of a member's weights lie in stacks, its own or itself one."""
+    covered = {id(weight) for stack in member.modules() if _is_stack(stack) for weight in stack.parameters()}
     return bool(covered) and all(id(weight) in covered for weight in member.parameters())

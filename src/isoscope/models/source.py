@@ -30,6 +30,18 @@ DTYPES = {
 }
 
 
+_LOADING = (  # what transformers raises when a checkpoint cannot be had
+    OSError,
+    ValueError,
+    KeyError,
+    RuntimeError,
+    ImportError,
+    AttributeError,
+    TypeError,
+    SafetensorError,
+)
+
+
 @dataclass(frozen=True)
 class Model:
     """A module, its tokenizer where it has one, and where both come from."""
@@ -111,25 +123,25 @@ def load(
                 f"refused to load '{name}': its weights are a pickle that asks for more than tensors, "
                 "and nothing of it was run. Ask for a safetensors version."
             ) from reason
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            RuntimeError,
-            ImportError,
-            AttributeError,
-            TypeError,
-            SafetensorError,
-        ) as reason:
+        except _LOADING as reason:
+            if "trust_remote_code" in str(reason):
+                raise IsoscopeError(
+                    f"the model '{name}' comes with code, which is run only with --trust-remote-code."
+                ) from reason
             raise IsoscopeError(f"cannot load the model '{name}': {_sentence(reason)}") from reason
         tokenizer = _tokenizer(place, options)
     missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
+    if len(missing) > len(module.state_dict()) / 2:
+        raise IsoscopeError(
+            f"the weights of '{name}' do not fit its config.json: "
+            f"{len(missing)} are missing, first {missing[0]}."
+        )
     notes = (
-        (f"{len(missing)} weights are not in the checkpoint and random, first {missing[0]}",)
+        [f"{len(missing)} weights are not in the checkpoint and random, first {missing[0]}"]
         if missing
-        else ()
+        else []
     )
-    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, notes)
+    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, tuple(notes))
 
 
 def _device(name: str | None) -> torch.device:
@@ -146,6 +158,10 @@ def _locate(name: str, revision: str | None) -> tuple[str, str]:
     if Path(name).exists():
         if not (Path(name) / "config.json").exists():
             raise IsoscopeError(f"'{name}' holds no model: there is no config.json in it.")
+        if revision is not None:
+            raise IsoscopeError(
+                f"'{name}' is a folder and has no revision '{revision}'; only hub ids have revisions."
+            )
         return name, ""
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import (

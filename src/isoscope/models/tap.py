@@ -38,7 +38,7 @@ def tap(module: nn.Module, receive: Receive) -> Iterator[None]:
             hooks.enter_context(block.register_forward_hook(flow.leave_block))
         for part in module.modules():
             if "norm" in type(part).__name__.lower() and id(part) not in inside:
-                hooks.enter_context(part.register_forward_hook(flow.leave_norm))
+                hooks.enter_context(part.register_forward_hook(flow.leave_norm, with_kwargs=True))
         yield
 
 
@@ -65,8 +65,11 @@ class _Flow:
         self.last = ref(hidden)
         self.receive(Site("layer", self.calls), hidden)
 
-    def leave_norm(self, norm: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        if inputs and inputs[0] is self.last() and isinstance(output, Tensor):
+    def leave_norm(
+        self, norm: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any], output: Any
+    ) -> None:
+        given = next(iter((*inputs, *keywords.values())), None)
+        if given is not None and given is self.last() and isinstance(output, Tensor):
             self.normed = output
 
     def finish(self, module: nn.Module, inputs: Any, output: Any) -> None:

@@ -65,7 +65,7 @@ class Observation:
             site: {kind: stat.merge(other.records[site][kind]) for kind, stat in mine.items()}
             for site, mine in self.records.items()
         }
-        return replace(self, records=joined)
+        return replace(self, records=joined, facts=_joined_facts(self.facts, other.facts))
 
     def __getstate__(self) -> dict[str, object]:
         """Measures go to another process by name: their readings are code."""
@@ -103,3 +103,12 @@ class Observation:
         if measure.stat not in records:
             return undefined(0, self.not_kept)
         return measure.read(records[measure.stat])
+
+
+def _joined_facts(mine: Mapping[str, object], others: Mapping[str, object]) -> dict[str, object]:
+    """What holds of both streams; their sizes add up."""
+    facts = {key: value for key, value in mine.items() if others.get(key) == value}
+    for key in ("sequences", "tokens", "vectors"):
+        if isinstance(mine.get(key), int) and isinstance(others.get(key), int):
+            facts[key] = int(str(mine[key])) + int(str(others[key]))
+    return facts

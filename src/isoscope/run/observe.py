@@ -161,7 +161,7 @@ class _Folder:
     def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
         if seen.dim() == 3 and self.axis == 1:
             seen = seen.transpose(0, 1)
-        points, sequence, remark = select_counted(seen, batch.counts)
+        points, sequence, remark = select_counted(seen, batch.counts, len(batch))
         if remark:
             self._remarks[site] = remark
         vectors = Vectors.see(points, sequence, batch.keys)
