@@ -21,7 +21,9 @@ def seconds(*command: str) -> float:
 def main() -> None:
     bare = seconds(sys.executable, "-c", "pass")
     shown = seconds(str(Path(sys.executable).with_name("isoscope")), "--help")
-    print(f"isoscope --help   {shown:.2f} s, bare Python {bare:.2f} s: {shown - bare:.2f} s more (at most .4)")
+    print(
+        f"isoscope --help   {shown:.2f} s, bare Python {bare:.2f} s: {shown - bare:.2f} s more (at most .4)"
+    )
 
 
 if __name__ == "__main__":

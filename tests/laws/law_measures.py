@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import torch
-from law_clouds import DTYPES, Cloud, cloud, gaussian, rotation
+from tests.laws.law_clouds import DTYPES, Cloud, cloud, gaussian, rotation
 from torch import Tensor
 
 from isoscope.measures.base import Measure, Reading

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from law_measures import KINDS
+from tests.laws.law_measures import KINDS
 from torch import Tensor
 
 from isoscope.data.keys import content_keys

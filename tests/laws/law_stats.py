@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 import torch
-from law_clouds import Cloud
+from tests.laws.law_clouds import Cloud
 from torch import Tensor
 
 from isoscope.stats.centre import Centre

@@ -3,15 +3,15 @@
 Half of the variance belongs to the sequence; lengths run from 1 to 15, or are log-normal, so that a few
 sequences hold most vectors. Three clouds: round, flat (one wide dimension across the drift), and along
 (one wide dimension, in which the drift lies: the hardest, because the drift is then a single number's
-square and close to its noise). Seen with 300 streams: .92 to .98 where there is drift, 1.00 for the two
-drifts where there is none (they cannot fall below zero).
+square and close to its noise). Seen with 300 streams: .92 to 1.00, and .99 to 1.00 where there is no drift;
+lowest is the mean cosine of 40 sequences along a drift within the noise, .887 (.903 of 1,000 streams).
 """
 
 from __future__ import annotations
 
 import pytest
-from law_measures import KINDS
-from law_sampling import Stream, covers, simulate, width_of
+from tests.laws.law_measures import KINDS
+from tests.laws.law_sampling import Stream, covers, simulate, width_of
 
 from isoscope.measures.table import MEASURES
 

@@ -9,7 +9,7 @@ import math
 
 import pytest
 import torch
-from law_clouds import gaussian
+from tests.laws.law_clouds import gaussian
 from scipy import stats
 
 from isoscope.stats.intervals import enough, jackknife

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import law_stats
+from tests.laws import law_stats
 import pytest
 import torch
-from law_clouds import ODD, cloud, gaussian
-from law_measures import (
+from tests.laws.law_clouds import ODD, cloud, gaussian
+from tests.laws.law_measures import (
     agrees_with_definition,
     any_dtype,
     invariant_as_declared,
@@ -18,7 +18,7 @@ from law_measures import (
     within_bounds,
     witness,
 )
-from law_sampling import Stream, covers, isotropic_readings, null_holds, simulate
+from tests.laws.law_sampling import Stream, covers, isotropic_readings, null_holds, simulate
 from test_tables_are_complete import records_of
 
 import isoscope.stats

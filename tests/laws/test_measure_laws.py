@@ -10,8 +10,8 @@ import math
 import pytest
 import torch
 from hypothesis import given, settings
-from law_clouds import ODD, Cloud, cloud, clouds, gaussian
-from law_measures import (
+from tests.laws.law_clouds import ODD, Cloud, cloud, clouds, gaussian
+from tests.laws.law_measures import (
     agrees_with_definition,
     any_dtype,
     invariant_as_declared,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from law_measures import KINDS
-from law_sampling import Stream, isotropic_readings, null_holds, simulate
+from tests.laws.law_measures import KINDS
+from tests.laws.law_sampling import Stream, isotropic_readings, null_holds, simulate
 from scipy import stats
 
 from isoscope.measures.null import expected, isotropic_spectra

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from IsoScore.IsoScore import IsoScore
-from law_clouds import Cloud, cloud, gaussian
-from law_measures import reading
+from tests.laws.law_clouds import Cloud, cloud, gaussian
+from tests.laws.law_measures import reading
 from scipy import linalg, stats
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from law_clouds import ODD, Cloud, clouds
-from law_stats import LAWS, STATS
+from tests.laws.law_clouds import ODD, Cloud, clouds
+from tests.laws.law_stats import LAWS, STATS
 
 over_records = pytest.mark.parametrize("record", STATS, ids=lambda record: record.name)
 over_laws = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

@@ -7,10 +7,10 @@ import inspect
 import math
 import pkgutil
 
-import law_stats
+from tests.laws import law_stats
 import pytest
-from law_clouds import ODD
-from law_measures import KINDS, reading
+from tests.laws.law_clouds import ODD
+from tests.laws.law_measures import KINDS, reading
 
 import isoscope.measures
 import isoscope.stats

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from trap_models import Letters, Model, token_ids
+from tests.traps.trap_models import Letters, Model, token_ids
 
 import isoscope
 
@@ -135,7 +135,7 @@ def test_trap_isoscore_fed_transposed():
 def test_trap_sample_size_bias_shown_without_its_null():
     """An isotropic space reads IsoScore .19, .50, .79, .94 with more and more vectors; so does its null.
 
-    The simulated nulls rest on four draws at this width, which leaves the stable rank 4 % of error.
+    The largest eigenvalue of one cloud varies by 3 %, so what rests on it alone gets 10 %.
     """
     for n, published in ((64, 0.19), (256, 0.50), (1024, 0.79), (4096, 0.94)):
         points = torch.randn(n, 256, generator=torch.Generator().manual_seed(n))
@@ -143,6 +143,8 @@ def test_trap_sample_size_bias_shown_without_its_null():
         row = table.loc["isoscore"]
         assert row.value == pytest.approx(published, abs=0.01)
         assert row.null == pytest.approx(row.value, rel=0.01)
-        for name in ("participation_ratio", "effective_rank", "rankme", "stable_rank", "top_share"):
-            assert table.loc[name].null == pytest.approx(table.loc[name].value, rel=0.05)
+        for name in ("participation_ratio", "effective_rank", "rankme"):
+            assert table.loc[name].null == pytest.approx(table.loc[name].value, rel=0.02)
+        for name in ("stable_rank", "top_share"):
+            assert table.loc[name].null == pytest.approx(table.loc[name].value, rel=0.1)
         assert table.loc["participation_ratio_split"].value == pytest.approx(256, rel=0.15)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from trap_models import SITES, Model, token_ids
+from tests.traps.trap_models import SITES, Model, token_ids
 
 import isoscope
 

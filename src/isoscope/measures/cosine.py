@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from isoscope.geometry import cosine
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import enough, jackknife_of_square
+from isoscope.stats.intervals import FEW, enough, jackknife_of_square
 from isoscope.stats.orientation import Orientation
 
 _GODEY = "Ethayarajh 2019; Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143"
@@ -32,7 +32,7 @@ def _mean_cosine_between(record: Directions) -> Reading:
         return undefined(sums.n, "needs 2 sequences")
     value = sums.between()
     if not enough(sums.sequences):
-        return Reading(value, sums.n, null=0.0, note="no interval: fewer than 8 sequences")
+        return Reading(value, sums.n, null=0.0, note=FEW)
     length = float(sums.mean.norm())
     low, high = jackknife_of_square(value, sums.between_without(), length, sums.along_without(), sums.count)
     return Reading(value, sums.n, 0.0, max(low, -1.0), min(high, 1.0), _zeros(record))

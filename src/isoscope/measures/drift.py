@@ -15,9 +15,8 @@ from torch import Tensor
 from isoscope.geometry import drift
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.stats.centre import Centre
-from isoscope.stats.intervals import enough, jackknife, jackknife_of_square
+from isoscope.stats.intervals import FEW, enough, jackknife, jackknife_of_square
 
-_FEW = "no interval: fewer than 8 sequences"
 _INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
 
 
@@ -43,7 +42,7 @@ def _read(record: Centre, *, scale: float, scale_without: Tensor | None) -> Read
     value = float(sums.mean.norm()) / scale
     null = math.sqrt(sums.noise()) / scale
     if not enough(sums.sequences):
-        return Reading(value, sums.n, null, note=_FEW)
+        return Reading(value, sums.n, null, note=FEW)
     without, along = sums.between_without(), sums.along_without()
     if scale_without is not None:
         without, along = without / scale_without**2, along / scale_without
@@ -58,7 +57,7 @@ def _mean_norm(record: Centre) -> Reading:
         return undefined(0, "no vector")
     value = float(norms.sum() / count.sum())
     if not enough(record.sums.sequences):
-        return Reading(value, n, note=_FEW)
+        return Reading(value, n, note=FEW)
     without = (norms.sum() - norms) / (count.sum() - count)
     low, high = jackknife(value, without, count)
     return Reading(value, n, low=max(low, 0.0), high=high)

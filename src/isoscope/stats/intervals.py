@@ -15,6 +15,7 @@ from torch import Tensor
 
 LEAST_SEQUENCES = 8
 LEVEL = 0.95
+FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
 
 
 def jackknife(value: float, without: Tensor, count: Tensor) -> tuple[float, float]:
@@ -58,5 +59,5 @@ def _error(value: float, without: Tensor, count: Tensor) -> tuple[float, float]:
 
 
 def enough(sequences: Tensor) -> bool:
-    """Whether there are sequences enough for an interval."""
-    return float(sequences.sum()) >= LEAST_SEQUENCES
+    """Whether the groups [G] hold sequences enough for an interval; equal sequences share a group."""
+    return float(sequences.sum()) >= LEAST_SEQUENCES and int((sequences > 0).sum()) > 1
