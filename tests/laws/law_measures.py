@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 import torch
-from tests.laws.law_clouds import DTYPES, Cloud, cloud, gaussian, rotation
 from torch import Tensor
 
 from isoscope.measures.base import Measure, Reading
+from tests.laws.law_clouds import DTYPES, Cloud, cloud, gaussian, rotation
 
 RELATIVE, ABSOLUTE, MERGED = 1e-5, 1e-6, 1e-9  # the same everywhere
 

@@ -12,7 +12,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from tests.laws.law_measures import KINDS
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
@@ -20,6 +19,7 @@ from isoscope.measures.base import Measure, Reading
 from isoscope.measures.null import isotropic_spectra
 from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
+from tests.laws.law_measures import KINDS
 
 Readings = dict[str, list[Reading]]
 

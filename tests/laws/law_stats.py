@@ -9,7 +9,6 @@ from functools import reduce
 from typing import Any
 
 import torch
-from tests.laws.law_clouds import Cloud
 from torch import Tensor
 
 from isoscope.stats.centre import Centre
@@ -18,6 +17,7 @@ from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.seen import Vectors
 from isoscope.stats.sums import Sums
+from tests.laws.law_clouds import Cloud
 
 MERGED = 1e-9  # merged records against whole ones, of the largest number in the field
 

@@ -10,10 +10,10 @@ lowest is the mean cosine of 40 sequences along a drift within the noise, .887 (
 from __future__ import annotations
 
 import pytest
-from tests.laws.law_measures import KINDS
-from tests.laws.law_sampling import Stream, covers, simulate, width_of
 
 from isoscope.measures.table import MEASURES
+from tests.laws.law_measures import KINDS
+from tests.laws.law_sampling import Stream, covers, simulate, width_of
 
 STREAMS = 300
 ROUND, FLAT, ALONG = (1.0,) * 8, (0.1, 1.0, *(0.1,) * 6), (1.0, *(0.1,) * 7)

@@ -9,10 +9,10 @@ import math
 
 import pytest
 import torch
-from tests.laws.law_clouds import gaussian
 from scipy import stats
 
 from isoscope.stats.intervals import enough, jackknife
+from tests.laws.law_clouds import gaussian
 
 
 def left_out(groups: list[torch.Tensor], statistic) -> tuple[float, torch.Tensor, torch.Tensor]:

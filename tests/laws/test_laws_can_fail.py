@@ -5,9 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tests.laws import law_stats
 import pytest
 import torch
+from test_tables_are_complete import records_of
+
+import isoscope.stats
+from isoscope.measures.base import Reading
+from isoscope.measures.table import choose
+from isoscope.stats.centre import Centre
+from isoscope.stats.directions import Directions
+from isoscope.stats.moments import Moments
+from isoscope.stats.seen import Vectors
+from tests.laws import law_stats
 from tests.laws.law_clouds import ODD, cloud, gaussian
 from tests.laws.law_measures import (
     agrees_with_definition,
@@ -19,15 +28,6 @@ from tests.laws.law_measures import (
     witness,
 )
 from tests.laws.law_sampling import Stream, covers, isotropic_readings, null_holds, simulate
-from test_tables_are_complete import records_of
-
-import isoscope.stats
-from isoscope.measures.base import Reading
-from isoscope.measures.table import choose
-from isoscope.stats.centre import Centre
-from isoscope.stats.directions import Directions
-from isoscope.stats.moments import Moments
-from isoscope.stats.seen import Vectors
 
 SAMPLE = cloud(gaussian(40, 4, 50) + 2, [3, 7, 1, 9, 2, 5, 6, 4, 3])
 

@@ -10,6 +10,8 @@ import math
 import pytest
 import torch
 from hypothesis import given, settings
+
+from isoscope.measures.table import MEASURES
 from tests.laws.law_clouds import ODD, Cloud, cloud, clouds, gaussian
 from tests.laws.law_measures import (
     agrees_with_definition,
@@ -21,8 +23,6 @@ from tests.laws.law_measures import (
     within_bounds,
     witness,
 )
-
-from isoscope.measures.table import MEASURES
 
 over_measures = pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 over_clouds = pytest.mark.parametrize("name", ODD)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.laws.law_measures import KINDS
-from tests.laws.law_sampling import Stream, isotropic_readings, null_holds, simulate
 from scipy import stats
 
 from isoscope.measures.null import expected, isotropic_spectra
 from isoscope.measures.table import MEASURES
+from tests.laws.law_measures import KINDS
+from tests.laws.law_sampling import Stream, isotropic_readings, null_holds, simulate
 
 # (vectors, dimensions, clouds); half of them have fewer vectors than dimensions
 SIZES = (

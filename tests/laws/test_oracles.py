@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import torch
 from IsoScore.IsoScore import IsoScore
-from tests.laws.law_clouds import Cloud, cloud, gaussian
-from tests.laws.law_measures import reading
 from scipy import linalg, stats
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
@@ -18,6 +16,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 from isoscope.kernels.sums import label_sums, mean_cosine, norms
 from isoscope.measures.table import choose
 from isoscope.stats.directions import Directions
+from tests.laws.law_clouds import Cloud, cloud, gaussian
+from tests.laws.law_measures import reading
 
 SHAPES = [(80, 6), (300, 20), (9, 9), (40, 3)]
 

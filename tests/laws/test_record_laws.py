@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+
 from tests.laws.law_clouds import ODD, Cloud, clouds
 from tests.laws.law_stats import LAWS, STATS
 

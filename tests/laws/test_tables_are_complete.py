@@ -7,15 +7,15 @@ import inspect
 import math
 import pkgutil
 
-from tests.laws import law_stats
 import pytest
-from tests.laws.law_clouds import ODD
-from tests.laws.law_measures import KINDS, reading
 
 import isoscope.measures
 import isoscope.stats
 from isoscope.measures.base import Measure
 from isoscope.measures.table import MEASURES
+from tests.laws import law_stats
+from tests.laws.law_clouds import ODD
+from tests.laws.law_measures import KINDS, reading
 
 
 def modules_of(package):

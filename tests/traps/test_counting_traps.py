@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.traps.trap_models import Letters, Model, token_ids
 
 import isoscope
+from tests.traps.trap_models import Letters, Model, token_ids
 
 
 def values(observation: isoscope.Observation, measure: str) -> np.ndarray:
