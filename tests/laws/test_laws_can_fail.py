@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from test_tables_are_complete import records_of
 
 import isoscope.stats
 from isoscope.measures.base import Reading
@@ -28,6 +27,7 @@ from tests.laws.law_measures import (
     witness,
 )
 from tests.laws.law_sampling import Stream, covers, isotropic_readings, null_holds, simulate
+from tests.laws.test_tables_are_complete import records_of
 
 SAMPLE = cloud(gaussian(40, 4, 50) + 2, [3, 7, 1, 9, 2, 5, 6, 4, 3])
 
