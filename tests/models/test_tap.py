@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import isoscope
 from isoscope.data.batch import Batch
+from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest, survey, tap
 from isoscope.sites import Site
 from tests.models import tiny
@@ -26,7 +27,7 @@ def hooks(module: nn.Module) -> list[tuple[list[int], list[int]]]:
 
 def look(module: nn.Module, call: Callable[[], object]) -> list[tuple[Site, Tensor]]:
     seen: list[tuple[Site, Tensor]] = []
-    with at_rest(module), tap(module, lambda site, x: seen.append((site, x.clone()))):
+    with at_rest(module), tap(module, find_blocks(module), lambda site, x: seen.append((site, x.clone()))):
         call()
     return seen
 
@@ -86,7 +87,7 @@ def test_no_hook_is_left_after_an_exception(family: str, saved: Saved) -> None:
         if site.layer == 2:
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), at_rest(module), tap(module, receive):
+    with pytest.raises(ZeroDivisionError), at_rest(module), tap(module, find_blocks(module), receive):
         module(**tiny.ids())
     assert hooks(module) == before
     # and the next pass starts from layer 0 again
@@ -102,7 +103,7 @@ def test_a_failed_forward_inside_one_tap_does_not_shift_the_next() -> None:
         if len(seen) == 2:
             raise ZeroDivisionError
 
-    with at_rest(module), tap(module, receive):
+    with at_rest(module), tap(module, find_blocks(module), receive):
         with pytest.raises(ZeroDivisionError):
             module(tiny.ids()["input_ids"])
         module(tiny.ids()["input_ids"])
@@ -173,8 +174,11 @@ def test_a_hand_written_model(stack: Callable[[list[nn.Module]], nn.Module]) -> 
 
 
 def test_survey_names_sites_and_widths() -> None:
-    widths = survey(tiny.nano(), Batch(tiny.ids()["input_ids"], None, torch.arange(3)))
-    assert list(widths.items()) == [(site, tiny.WIDTH) for site in sites(tiny.LAYERS, output=True)]
+    found = survey(tiny.nano(), Batch(tiny.ids()["input_ids"], None, torch.arange(3)))
+    assert [(site, found.width(site)) for site in found.shapes] == [
+        (site, tiny.WIDTH) for site in sites(tiny.LAYERS, output=True)
+    ]
+    assert list(found.leaves.values()) == list(found.blocks)
 
 
 class Broken(nn.Module):

@@ -1,18 +1,26 @@
 """Which modules are the layers: found by structure, not by name.
 
-A stack is a ModuleList or Sequential whose members are alike and each made of several weighted parts.
-A member whose weights all lie in stacks is a stage (ALBERT's groups, a Sequential of blocks), and its
-own stacks are looked at instead. What lies inside a block (experts, heads kept in a list) is never a
-layer of its own.
+A stack is a ModuleList or Sequential whose members are alike, each with two weight matrices or more.
+Its members are the blocks, unless they are stages: members whose weights all lie in stacks (ALBERT's
+groups, ResNet's stages), or that hold a stack which is a chain (ConvNeXt's and Swin's stages, with
+their own patch embedding). Whether a stack inside a member is a chain, each taking what the one before
+gave, or a set of experts or heads side by side, shows only when the model runs; so a trial run decides
+where the structure leaves it open. A plain CNN has no blocks: there, every convolution with the norm
+that follows it is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def plain_name(name: str) -> str:
@@ -24,32 +32,44 @@ def plain_name(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod"))
 
 
-def find_blocks(module: nn.Module) -> dict[str, nn.Module]:
-    """The repeated blocks of a model by name, in the order in which they are registered."""
-    found = {plain_name(name): block for name, block in _blocks(module, "")}
+def find_blocks(module: nn.Module, trial: Callable[[], object] | None = None) -> dict[str, nn.Module]:
+    """The repeated blocks of a model by name, in the order in which they are registered.
+
+    `trial` runs the model once; it is called only where structure alone does not decide.
+    """
+    chains = _chains(module, trial) if trial is not None else frozenset()
+    found = dict(_blocks(module, "", chains)) or dict(_convolutions(module))
     if not found:
         raise IsoscopeError(
             f"{type(module).__name__} shows nothing to measure: looked for a ModuleList or Sequential of "
-            "like blocks, each with several weighted parts, and found none. "
+            "like blocks, each with several weight matrices, or for convolutions, and found none. "
             "Give the model that holds the blocks, or put its layers into a ModuleList."
         )
-    return found
+    return {plain_name(name): block for name, block in found.items()}
 
 
-def _blocks(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
+def _blocks(module: nn.Module, name: str, chains: frozenset[int]) -> Iterator[tuple[str, nn.Module]]:
     members = [(f"{name}.{key}" if name else key, member) for key, member in module.named_children()]
-    if _is_stack(module) and not all(_is_stage(member) for _, member in members):
+    if _is_stack(module) and not _holds_stages(module, chains):
         yield from members
     else:
         for key, member in members:
-            yield from _blocks(member, key)
+            yield from _blocks(member, key, chains)
 
 
 def _is_stack(module: nn.Module) -> bool:
+    """A list of like members, each with two matrices or more; mixed kinds if each comes twice on average."""
     if not isinstance(module, nn.ModuleList | nn.Sequential) or len(module) == 0:
         return False
     kinds = {_kind(member) for member in module}
-    return len(kinds) == 1 and all(_weighted_parts(member) >= 2 for member in module)
+    alike = len(kinds) == 1 or 2 * len(kinds) <= len(module)
+    return alike and all(_matrices(member) >= 2 for member in module)
+
+
+def _holds_stages(stack: nn.Module, chains: frozenset[int]) -> bool:
+    members = list(stack.children())
+    inside = [part for member in members for part in member.modules()]
+    return all(map(_is_all_stacks, members)) or any(id(part) in chains for part in inside)
 
 
 def _kind(module: nn.Module) -> type:
@@ -57,12 +77,54 @@ def _kind(module: nn.Module) -> type:
     return type(getattr(module, "_orig_mod", module))
 
 
-def _weighted_parts(module: nn.Module) -> int:
-    """How many modules inside own weights themselves."""
-    return sum(any(True for _ in part.parameters(recurse=False)) for part in module.modules())
+def _matrices(module: nn.Module) -> int:
+    return sum(weight.dim() >= 2 for weight in module.parameters())
 
 
-def _is_stage(member: nn.Module) -> bool:
+def _is_all_stacks(member: nn.Module) -> bool:
     """Whether all of a member's weights lie in stacks, its own or itself one."""
     covered = {id(weight) for stack in member.modules() if _is_stack(stack) for weight in stack.parameters()}
     return bool(covered) and all(id(weight) in covered for weight in member.parameters())
+
+
+def _chains(module: nn.Module, trial: Callable[[], object]) -> frozenset[int]:
+    """The stacks inside members of stacks that are chains: each call takes the very tensor the last gave."""
+    outer = [part for part in module.modules() if _is_stack(part)]
+    nested = {
+        id(part): part for stack in outer for part in stack.modules() if part is not stack and _is_stack(part)
+    }
+    if not nested:
+        return frozenset()
+    calls: dict[int, list[tuple[Any, Any]]] = {key: [] for key in nested}
+    with ExitStack() as hooks:
+        for key, stack in nested.items():
+            for member in stack.children():
+
+                def note(block: nn.Module, args: Any, kwargs: Any, output: Any, key: int = key) -> None:
+                    calls[key].append((first_tensor((*args, *kwargs.values())), first_tensor(output)))
+
+                hooks.enter_context(member.register_forward_hook(note, with_kwargs=True))
+        trial()
+    return frozenset(
+        key for key, made in calls.items() if len(made) > 1 and all(b[0] is a[1] for a, b in pairwise(made))
+    )
+
+
+def first_tensor(given: Any) -> Tensor | None:
+    """The hidden state among what a block takes or gives: the first tensor of floats."""
+    if isinstance(given, Tensor):
+        return given
+    values = tuple(given.values()) if isinstance(given, dict) else given
+    for value in values if isinstance(values, tuple | list) else ():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value
+    return None
+
+
+def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Every convolution of a plain CNN; where a norm is registered right after it, that norm instead."""
+    parts = [(name, part) for name, part in module.named_modules() if not any(part.children())]
+    for (name, part), (next_name, following) in pairwise([*parts, ("", module)]):
+        if isinstance(part, _CONVOLUTIONS):
+            normed = "norm" in type(following).__name__.lower()
+            yield (next_name, following) if normed else (name, part)

@@ -8,8 +8,9 @@ The model's outputs stay bit for bit what they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -18,16 +19,15 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
-from isoscope.models.blocks import find_blocks
+from isoscope.models.blocks import find_blocks, first_tensor
 from isoscope.sites import Site
 
 Receive = Callable[[Site, Tensor], None]
 
 
 @contextmanager
-def tap(module: nn.Module, receive: Receive) -> Iterator[None]:
+def tap(module: nn.Module, blocks: Mapping[str, nn.Module], receive: Receive) -> Iterator[None]:
     """While inside, every forward of `module` hands what flows at each site to `receive`, in order."""
-    blocks = find_blocks(module)
     inside = {id(part) for block in blocks.values() for part in block.modules()}
     flow = _Flow(receive)
     with ExitStack() as hooks:
@@ -56,12 +56,12 @@ class _Flow:
 
     def enter_block(self, block: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if self.calls == 0:
-            self.receive(Site("layer", 0), _first_tensor((*inputs, *keywords.values()), block))
+            self.receive(Site("layer", 0), _hidden((*inputs, *keywords.values()), block))
         self.normed = None
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
         self.calls += 1
-        hidden = _first_tensor(output, block)
+        hidden = _hidden(output, block)
         self.last = ref(hidden)
         self.receive(Site("layer", self.calls), hidden)
 
@@ -78,15 +78,11 @@ class _Flow:
             self.receive(Site("output"), normed)
 
 
-def _first_tensor(given: Any, block: nn.Module) -> Tensor:
-    """The hidden state among what a block takes or gives: the first tensor of floats."""
-    if isinstance(given, Tensor):
-        return given
-    values = given.values() if isinstance(given, dict) else given
-    for value in values if isinstance(values, tuple | list) or isinstance(given, dict) else ():
-        if isinstance(value, Tensor) and value.is_floating_point():
-            return value
-    raise IsoscopeError(f"{type(block).__name__} passes on no tensor that could be measured.")
+def _hidden(given: Any, block: nn.Module) -> Tensor:
+    found = first_tensor(given)
+    if found is None:
+        raise IsoscopeError(f"{type(block).__name__} passes on no tensor that could be measured.")
+    return found
 
 
 @contextmanager
@@ -110,23 +106,63 @@ def at_rest(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def survey(module: nn.Module, batch: Batch) -> dict[Site, int]:
-    """The sites a model shows, in order, with the width of what flows there. Runs it once."""
-    widths: dict[Site, int] = {}
+@dataclass(frozen=True)
+class Survey:
+    """What a model shows: its blocks by name, the block each layer leaves, the shape at each site.
 
-    def note(site: Site, seen: Tensor) -> None:
-        widths[site] = seen.shape[-1]
+    `channels` is the axis that holds the dimensions of a vector: the last, or 1 for feature maps.
+    """
 
-    with at_rest(module), tap(module, note):
-        batch.call(module)
-    if not widths:
-        raise IsoscopeError(f"{type(module).__name__} never called its blocks ({_names(module)}).")
-    return widths
+    blocks: Mapping[str, nn.Module]
+    leaves: Mapping[Site, str]
+    shapes: Mapping[Site, tuple[int, ...]]
+    channels: Mapping[Site, int]
+
+    def width(self, site: Site) -> int:
+        """The dimensions of a vector there."""
+        return self.shapes[site][self.channels[site]]
+
+    def vectors(self, site: Site, seen: Tensor) -> Tensor:
+        """A feature map [b, c, h, w] as its spatial positions [b, h·w, c]; the rest as it is."""
+        return seen.movedim(self.channels[site], -1).flatten(1, -2) if seen.dim() > 3 else seen
 
 
-def _names(module: nn.Module) -> str:
-    names = list(find_blocks(module))
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+def survey(module: nn.Module, batch: Batch) -> Survey:
+    """Find the blocks of a model and the sites they show, in order. Runs it once or twice."""
+    shapes: dict[Site, tuple[int, ...]] = {}
+    leaves: dict[Site, str] = {}
+    with at_rest(module):
+        blocks = find_blocks(module, lambda: batch.call(module))
+        names = {id(block): name for name, block in blocks.items()}
+        called: list[str] = []
+
+        def note(site: Site, seen: Tensor) -> None:
+            shapes[site] = tuple(seen.shape)
+            if site.layer:
+                leaves[site] = called[-1]
+
+        with ExitStack() as hooks:
+            for block in blocks.values():
+                hooks.enter_context(block.register_forward_hook(lambda b, *_: called.append(names[id(b)])))
+            hooks.enter_context(tap(module, blocks, note))
+            batch.call(module)
+    if not shapes:
+        raise IsoscopeError(f"{type(module).__name__} never called its blocks ({', '.join([*blocks][:3])}).")
+    channels = {}
+    for site, shape in shapes.items():
+        block = blocks[leaves.get(site, next(iter(blocks)))] if site.kind == "layer" else module
+        channels[site] = _channel_axis(block, shape)
+    return Survey(blocks, leaves, shapes, channels)
+
+
+def _channel_axis(block: nn.Module, shape: tuple[int, ...]) -> int:
+    """1 where a convolution or batch norm of the block has as many channels as axis 1, else the last."""
+    if len(shape) < 4:
+        return -1
+    sizes: set[object] = set()
+    for part in block.modules():
+        sizes |= {getattr(part, name, None) for name in ("in_channels", "out_channels", "num_features")}
+    return 1 if shape[1] in sizes else -1
 
 
 def batch_axis(module: nn.Module) -> int:

@@ -18,7 +18,7 @@ from isoscope.data.text import MAX_LENGTH, Text, text
 from isoscope.errors import IsoscopeError
 from isoscope.measures.table import choose
 from isoscope.models.source import Model, load
-from isoscope.models.tap import at_rest, batch_axis, survey, tap
+from isoscope.models.tap import Survey, at_rest, batch_axis, survey, tap
 from isoscope.run.memory import DEFAULT, Plan, plan
 from isoscope.run.observation import Observation
 from isoscope.sites import Site, select
@@ -58,10 +58,10 @@ def observe(
         if folder is None:
             # one sequence is enough to see the widths, where it is known how to take one
             alone = isinstance(batches, Text) or isinstance(batch.inputs, Tensor)
-            widths = survey(source.module, batch.first(axis) if alone else batch)
-            sites = select(widths, layers)
-            kept = plan([widths[site] for site in sites], dict.fromkeys(m.stat for m in chosen), memory)
-            folder = _Folder(sites, kept, axis)
+            found = survey(source.module, batch.first(axis) if alone else batch)
+            sites = select(found.shapes, layers)
+            kept = plan(map(found.width, sites), dict.fromkeys(m.stat for m in chosen), memory)
+            folder = _Folder(sites, kept, found, axis)
         folder.fold(source.module, batch)
         done += len(batch)
         if progress is not None:
@@ -75,7 +75,7 @@ def observe(
         model=source.name,
         revision=source.revision,
         step=source.step,
-        facts={**source.facts(), **about_data},
+        facts={**source.facts(), **about_data, "blocks": {str(s): b for s, b in folder.found.leaves.items()}},
         remarks=(*source.notes, *folder.remarks()),
         not_kept=folder.kept.not_kept,
     )
@@ -144,8 +144,9 @@ def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Ten
 class _Folder:
     """Folds what the tap shows into records, site by site."""
 
-    def __init__(self, sites: tuple[Site, ...], kept: Plan, axis: int) -> None:
+    def __init__(self, sites: tuple[Site, ...], kept: Plan, found: Survey, axis: int) -> None:
         self.kept = kept
+        self.found = found
         self.axis = axis
         self.records: dict[Site, dict[type[Stat], Stat]] = {site: {} for site in sites}
         self._remarks: dict[Site, str] = {}
@@ -155,12 +156,11 @@ class _Folder:
             if site in self.records:
                 self._add(site, seen.detach(), batch)
 
-        with at_rest(module), tap(module, receive):
+        with at_rest(module), tap(module, self.found.blocks, receive):
             batch.call(module)
 
     def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        if seen.dim() == 3 and self.axis == 1:
-            seen = seen.transpose(0, 1)
+        seen = seen.transpose(0, 1) if seen.dim() == 3 and self.axis == 1 else self.found.vectors(site, seen)
         points, sequence, remark = select_counted(seen, batch.counts, len(batch))
         if remark:
             self._remarks[site] = remark
