@@ -17,6 +17,7 @@ import torch
 import transformers
 
 from tests.conftest import Answer
+from tests.models import modal
 
 Isoscope = Callable[..., Answer]
 
@@ -97,7 +98,7 @@ def test_layers_that_select_nothing(isoscope: Isoscope, tiny_bert: Path, tmp_pat
 
 def test_more_positions_than_the_model_takes(isoscope: Isoscope, tiny_bert: Path) -> None:
     told = sentence(isoscope("measure", tiny_bert, "--max-length", 100))
-    assert told == f"--max-length 100 is more than the 64 tokens '{tiny_bert}' takes."
+    assert told == f"max_length 100 is more than the 64 tokens '{tiny_bert}' takes."
 
 
 @pytest.mark.parametrize(
@@ -244,3 +245,25 @@ def test_a_file_size_limit_leaves_nothing_half_written(tiny_bert: Path, tmp_path
     assert all(json.loads(file.read_text()) for file in left)
     if left:
         assert "layer.0" in told.stdout  # the numbers are shown before they are written
+
+
+def test_data_of_another_kind_than_the_model_takes(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path
+) -> None:
+    sound, picture = (modal.save(family, tmp_path / family) for family in ("wav2vec2", "vit"))
+    (tmp_path / "text.txt").write_text("words")
+    assert sentence(isoscope("measure", sound, "--data", tmp_path / "text.txt")) == (
+        f"'{tmp_path / 'text.txt'}' holds no recordings (.wav, .flac, .ogg, .mp3, .aiff, .aif); "
+        "this model takes recordings."
+    )
+    assert "this model takes pictures" in sentence(
+        isoscope("measure", picture, "--data", tmp_path / "text.txt")
+    )
+    assert "this model takes text" in sentence(isoscope("measure", tiny_bert, "--data", tmp_path))
+
+
+def test_a_model_of_sound_without_its_extractor(isoscope: Isoscope, tmp_path: Path) -> None:
+    modal.build("hubert").save_pretrained(tmp_path)
+    assert sentence(isoscope("measure", tmp_path)).startswith(
+        f"the model '{tmp_path}' comes without feature extractor, so sound cannot be read for it; "
+    )

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
+from isoscope.data.batch import Batch
 from isoscope.data.counting import select_counted
 from isoscope.errors import IsoscopeError
+
+
+def select(seen: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor, str]:
+    return select_counted(seen, Batch({}, counts, torch.arange(2)))
 
 
 def test_positions_that_count() -> None:
     seen = torch.arange(12.0).reshape(2, 3, 2)
     counts = torch.tensor([[True, False, True], [False, True, False]])
-    points, sequence, remark = select_counted(seen, counts, 2)
+    points, sequence, remark = select(seen, counts)
     assert points.tolist() == [[0.0, 1.0], [4.0, 5.0], [8.0, 9.0]]
     assert sequence.tolist() == [0, 0, 1]
     assert remark == ""
-    everything, sequence, remark = select_counted(seen, None, 2)
+    everything, sequence, remark = select(seen, None)
     assert torch.equal(everything, seen.reshape(6, 2))
     assert sequence.tolist() == [0, 0, 0, 1, 1, 1]
     assert remark == ""
@@ -30,20 +36,20 @@ def test_a_pooled_position_counts_when_all_around_it_does(length: int) -> None:
     counts[1, 11:] = False  # spoils the third and the fourth, and the second beside them
     counts[0, 16:] = False  # in the remainder
     seen = torch.arange(8.0).reshape(2, 4, 1)
-    points, sequence, remark = select_counted(seen, counts, 2)
+    points, sequence, remark = select(seen, counts)
     assert points.flatten().tolist() == [2.0, 3.0, 4.0]
     assert sequence.tolist() == [0, 0, 1]
     assert remark == "pooled 4 to 1: counts where all around it do"
 
 
 def test_lengths_that_do_not_fit_count_all_and_say_so() -> None:
-    points, _, remark = select_counted(torch.zeros(2, 5, 3), torch.zeros(2, 3, dtype=torch.bool), 2)
+    points, _, remark = select(torch.zeros(2, 5, 3), torch.zeros(2, 3, dtype=torch.bool))
     assert points.shape == (10, 3)
     assert remark == "5 positions where the data has 3: all of them counted"
 
 
 def test_one_vector_a_sequence() -> None:
-    points, sequence, remark = select_counted(torch.zeros(2, 5), torch.ones(2, 3, dtype=torch.bool), 2)
+    points, sequence, remark = select(torch.zeros(2, 5), torch.ones(2, 3, dtype=torch.bool))
     assert points.shape == (2, 5)
     assert sequence.tolist() == [0, 1]
     assert remark == ""
@@ -51,7 +57,7 @@ def test_one_vector_a_sequence() -> None:
 
 def test_positions_laid_end_to_end() -> None:
     counts = torch.tensor([[True, False], [False, True]])
-    points, sequence, _ = select_counted(torch.arange(4.0)[:, None], counts, 2)
+    points, sequence, _ = select(torch.arange(4.0)[:, None], counts)
     assert points.flatten().tolist() == [0.0, 3.0]
     assert sequence.tolist() == [0, 1]
 
@@ -59,4 +65,4 @@ def test_positions_laid_end_to_end() -> None:
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4, 5), (3, 4, 5), (3, 5)])
 def test_other_shapes_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(IsoscopeError, match=r"what can be measured is \[sequences, positions, dimensions\]"):
-        select_counted(torch.zeros(shape), None, 2)
+        select(torch.zeros(shape), None)

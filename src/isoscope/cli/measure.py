@@ -45,9 +45,8 @@ def measure(
     allowed = parse_bytes(memory)
     from isoscope.cli import screen
     from isoscope.cli.finish import finish
-    from isoscope.data.text import MAX_LENGTH, text
-    from isoscope.errors import IsoscopeError
     from isoscope.measures.table import choose
+    from isoscope.models.inputs import open_data
     from isoscope.models.source import fingerprint, load
     from isoscope.results.store import open_run
     from isoscope.run.observe import observe
@@ -55,18 +54,11 @@ def measure(
 
     chosen = choose(parse_names(measures))
     loaded = load(model, revision=revision, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
-    if loaded.tokenizer is None:
-        raise IsoscopeError(f"the model '{model}' has no tokenizer, so text cannot be read for it.")
-    longest = loaded.longest or MAX_LENGTH
-    if max_length is not None and loaded.longest is not None and max_length > loaded.longest:
-        raise IsoscopeError(
-            f"--max-length {max_length} is more than the {loaded.longest} tokens '{model}' takes."
-        )
-    batches = text(
+    batches = open_data(
         data,
-        loaded.tokenizer,
+        loaded,
         limit=limit or None,
-        max_length=max_length or min(longest, MAX_LENGTH),
+        max_length=max_length,
         batch_size=batch_size,
         pack=pack,
         special=count_special,

@@ -19,11 +19,17 @@ from isoscope.errors import IsoscopeError
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of one call, `counts` [b, t] (True where a position counts; None: all), `keys` [b]."""
+    """Inputs of one call, `counts` [b, t] (True where a position counts; None: all), `keys` [b].
+
+    `patches` is how many patches an image has, where what stands before them is not to count;
+    `decoder_counts` [b, u] are the positions of a decoder that is fed something else than the encoder.
+    """
 
     inputs: Mapping[str, Tensor] | Tensor
     counts: Tensor | None
     keys: Tensor
+    patches: int | None = None
+    decoder_counts: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -41,7 +47,9 @@ class Batch:
 
         inputs = self.inputs
         alone = one(inputs) if isinstance(inputs, Tensor) else {name: one(x) for name, x in inputs.items()}
-        return Batch(alone, None if self.counts is None else self.counts[:1], self.keys[:1])
+        counts = None if self.counts is None else self.counts[:1]
+        spoken = None if self.decoder_counts is None else self.decoder_counts[:1]
+        return replace(self, inputs=alone, counts=counts, keys=self.keys[:1], decoder_counts=spoken)
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""

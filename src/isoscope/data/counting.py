@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
 
 
@@ -39,14 +40,16 @@ class Policy:
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
 
 
-def select_counted(seen: Tensor, counts: Tensor | None, size: int) -> tuple[Tensor, Tensor, str]:
+def select_counted(seen: Tensor, batch: Batch) -> tuple[Tensor, Tensor, str]:
     """From what flows at a site, the vectors that count [n, d], their sequence [n], and a remark.
 
-    `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector; `size` is b. Where
-    a site is shorter than the data by a whole factor (characters pooled to molecules), a position
+    `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector. Where a site is shorter
+    than the data by a whole factor (characters pooled to molecules, samples to frames), a position
     counts when all it and its neighbours stand for does: CANINE's molecules lie one further on than
-    their characters. Where lengths do not fit, every position counts and the remark says so.
+    their characters. Tokens before the patches of an image do not count. Where lengths do not fit, every
+    position counts and the remark says so.
     """
+    size, counts = len(batch), batch.counts
     if seen.dim() == 2 and len(seen) == size:
         return seen, torch.arange(size, device=seen.device), ""
     if seen.dim() == 2 and counts is not None and len(seen) == counts.numel():
@@ -57,10 +60,28 @@ def select_counted(seen: Tensor, counts: Tensor | None, size: int) -> tuple[Tens
             "what can be measured is [sequences, positions, dimensions]."
         )
     length = seen.shape[1]
-    mine, remark = _fit(counts, size, length)
+    if batch.decoder_counts is not None and batch.decoder_counts.shape[1] == length:
+        mine, remark = batch.decoder_counts, ""
+    else:
+        mine, remark = _fit(counts, size, length)
+    if batch.patches is not None:
+        mine = mine & (torch.arange(length) >= tokens_before(length, batch.patches))
     mine = mine.to(seen.device)
     sequence = torch.arange(size, device=seen.device)[:, None].expand(size, length)
     return seen[mine], sequence[mine], remark
+
+
+def tokens_before(length: int, patches: int) -> int:
+    """How many of `length` positions are no patches, given that the grid may have been halved n times.
+
+    >>> tokens_before(197, 196), tokens_before(17, 256), tokens_before(64, 256)
+    (1, 1, 0)
+    """
+    for extra in range(min(length, 33)):
+        factor, rest = divmod(patches, length - extra)
+        if rest == 0 and factor in (1, 4, 16, 64, 256):
+            return extra
+    return 0
 
 
 def _fit(counts: Tensor | None, size: int, length: int) -> tuple[Tensor, str]:

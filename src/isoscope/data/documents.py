@@ -32,7 +32,9 @@ def documents(address: str, *, whole: bool = True) -> Iterator[str]:
     if not path.exists():
         raise IsoscopeError(f"no data at '{address}': give 'embedded', a text file or a JSONL file.")
     if path.is_dir():
-        raise IsoscopeError(f"'{address}' is a folder; text data is a single file, or 'embedded'.")
+        raise IsoscopeError(
+            f"'{address}' is a folder; this model takes text: give a single file, or 'embedded'."
+        )
     if ".jsonl" in path.suffixes or ".ndjson" in path.suffixes:
         return _records(path, column)
     if column != "text":

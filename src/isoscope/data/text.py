@@ -54,6 +54,13 @@ class Text:
     batch_size: int
     seed: int
     packed: bool
+    start: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many sequences."""
+        return len(self.sequences)
 
     def __len__(self) -> int:
         return -(-len(self.sequences) // self.batch_size)
@@ -74,7 +81,10 @@ class Text:
             mask[i, : len(row)] = 1
             counts[i, : len(row)] = self.policy.counts(torch.isin(row, special))
         keys = torch.cat([content_keys(row[None], self.seed) for row in rows])
-        return Batch({"input_ids": ids, "attention_mask": mask}, counts, keys)
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if self.start is not None:
+            inputs["decoder_input_ids"] = torch.cat([torch.full((size, 1), self.start), ids[:, :-1]], dim=1)
+        return Batch(inputs, counts, keys)
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
@@ -103,13 +113,14 @@ def text(
     pack: bool = True,
     special: bool = False,
     first: bool = False,
+    start: int | None = None,
     seed: int = 0,
 ) -> Text:
     """Read the text at `address`: ``embedded``, a text file, or a JSONL file (``file.jsonl:column``).
 
     At most `limit` sequences (None: all) of at most `max_length` tokens. `pack=False` makes each
     document (each line of a text file) one sequence. `special` and `first` count special tokens
-    and position 0 as data.
+    and position 0 as data. A decoder is fed the same tokens after its `start` token.
     """
     for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
         if number is not None and number < 1:
@@ -132,6 +143,7 @@ def text(
         batch_size=batch_size,
         seed=seed,
         packed=pack,
+        start=start,
     )
 
 

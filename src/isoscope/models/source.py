@@ -30,6 +30,7 @@ DTYPES = {
 }
 
 
+_TAKES = {"pixel_values": "images", "input_values": "sound", "input_features": "sound"}
 _LOADING = (  # what transformers raises when a checkpoint cannot be had
     OSError,
     ValueError,
@@ -50,8 +51,14 @@ class Model:
     name: str
     revision: str = ""
     tokenizer: Any = None
+    processor: Any = None
     notes: tuple[str, ...] = ()
     step: int | None = None
+
+    @property
+    def takes(self) -> str:
+        """What the model takes: text, images or sound."""
+        return _TAKES.get(getattr(self.module, "main_input_name", ""), "text")
 
     @property
     def longest(self) -> int | None:
@@ -129,7 +136,9 @@ def load(
                     f"the model '{name}' comes with code, which is run only with --trust-remote-code."
                 ) from reason
             raise IsoscopeError(f"cannot load the model '{name}': {_sentence(reason)}") from reason
-        tokenizer = _tokenizer(place, options)
+        takes = _TAKES.get(module.main_input_name, "text")
+        tokenizer = _tokenizer(place, options) if takes == "text" else None
+        processor = _processor(takes, place, options)
     missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
     if len(missing) > len(module.state_dict()) / 2:
         raise IsoscopeError(
@@ -141,7 +150,7 @@ def load(
         if missing
         else []
     )
-    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, tuple(notes))
+    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, processor, tuple(notes))
 
 
 def _device(name: str | None) -> torch.device:
@@ -222,6 +231,20 @@ def _tokenizer(place: str, options: dict[str, Any]) -> Any:
         return None
     # Where the files are missing, transformers makes one of its special tokens and at most two more.
     return found if len(found) > len(set(found.all_special_ids)) + 2 else None
+
+
+def _processor(takes: str, place: str, options: dict[str, Any]) -> Any:
+    """What turns pictures or recordings into tensors; None where the model comes without."""
+    import transformers
+
+    try:
+        if takes == "images":
+            return transformers.AutoImageProcessor.from_pretrained(place, backend="pil", **options)
+        if takes == "sound":
+            return transformers.AutoFeatureExtractor.from_pretrained(place, **options)
+    except _LOADING:
+        return None
+    return None
 
 
 def _sentence(reason: BaseException) -> str:

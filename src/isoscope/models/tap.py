@@ -123,8 +123,8 @@ class Survey:
         return self.shapes[site][self.channels[site]]
 
     def vectors(self, site: Site, seen: Tensor) -> Tensor:
-        """A feature map [b, c, h, w] as its spatial positions [b, h·w, c]; the rest as it is."""
-        return seen.movedim(self.channels[site], -1).flatten(1, -2) if seen.dim() > 3 else seen
+        """A feature map [b, c, h, w] as its spatial positions [b, h·w, c]."""
+        return seen.movedim(self.channels[site], -1).flatten(1, -2)
 
 
 def survey(module: nn.Module, batch: Batch) -> Survey:

@@ -6,6 +6,7 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,9 +15,10 @@ from torch import Tensor, nn
 from isoscope.data.batch import Batch, as_batch
 from isoscope.data.counting import select_counted
 from isoscope.data.keys import content_keys
-from isoscope.data.text import MAX_LENGTH, Text, text
+from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.table import choose
+from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.tap import Survey, at_rest, batch_axis, survey, tap
 from isoscope.run.memory import DEFAULT, Plan, plan
@@ -50,14 +52,14 @@ def observe(
     batches = _as_batches(data, source)
     axis = batch_axis(source.module)
     device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
-    total = len(batches.sequences) if isinstance(batches, Text) else None
+    total = batches.size if isinstance(batches, Data) else None
     folder: _Folder | None = None
     done = 0
     for item in batches:
         batch = as_batch(item, seed=seed, batch_axis=axis).to(device)
         if folder is None:
             # one sequence is enough to see the widths, where it is known how to take one
-            alone = isinstance(batches, Text) or isinstance(batch.inputs, Tensor)
+            alone = isinstance(batches, Data) or isinstance(batch.inputs, Tensor)
             found = survey(source.module, batch.first(axis) if alone else batch)
             sites = select(found.shapes, layers)
             kept = plan(map(found.width, sites), dict.fromkeys(m.stat for m in chosen), memory)
@@ -68,7 +70,7 @@ def observe(
             progress(done, total)
     if folder is None:
         raise IsoscopeError("the data holds no batch; there is nothing to measure.")
-    about_data = batches.facts() if isinstance(batches, Text) else {}
+    about_data, left_out = (batches.facts(), batches.notes) if isinstance(batches, Data) else ({}, ())
     return Observation(
         records=folder.records,
         measures=chosen,
@@ -76,7 +78,7 @@ def observe(
         revision=source.revision,
         step=source.step,
         facts={**source.facts(), **about_data, "blocks": {str(s): b for s, b in folder.found.leaves.items()}},
-        remarks=(*source.notes, *folder.remarks()),
+        remarks=(*source.notes, *left_out, *folder.remarks()),
         not_kept=folder.kept.not_kept,
     )
 
@@ -160,8 +162,11 @@ class _Folder:
             batch.call(module)
 
     def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        seen = seen.transpose(0, 1) if seen.dim() == 3 and self.axis == 1 else self.found.vectors(site, seen)
-        points, sequence, remark = select_counted(seen, batch.counts, len(batch))
+        if seen.dim() == 3 and self.axis == 1:
+            seen = seen.transpose(0, 1)
+        elif seen.dim() > 3:  # a feature map has no tokens before its positions
+            seen, batch = self.found.vectors(site, seen), replace(batch, patches=None)
+        points, sequence, remark = select_counted(seen, batch)
         if remark:
             self._remarks[site] = remark
         vectors = Vectors.see(points, sequence, batch.keys)
@@ -185,9 +190,4 @@ def _as_batches(data: str | Iterable[Any], model: Model) -> Iterable[Any]:
         if isinstance(data, Sized) and len(data) == 0:
             raise IsoscopeError("the data holds no batch; there is nothing to measure.")
         return data
-    if model.tokenizer is None:
-        raise IsoscopeError(
-            f"the model '{model.name}' has no tokenizer, so text cannot be read for it; "
-            "give batches of tensors, or a folder that holds the tokenizer's files."
-        )
-    return text(data, model.tokenizer, max_length=min(model.longest or MAX_LENGTH, MAX_LENGTH))
+    return open_data(data, model)

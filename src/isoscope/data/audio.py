@@ -1,0 +1,177 @@
+"""Sound as data: `embedded` or a folder of recordings becomes batches of samples or of spectra.
+
+A sequence is one recording, its vectors are frames. Recordings of the same length go together and are
+never padded, because some models do not look at the mask; a model that wants a fixed length (Whisper's
+30 seconds) pads by itself, and frames beyond the true length do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from isoscope.data.batch import Batch
+from isoscope.data.files import files_in
+from isoscope.data.keys import content_keys
+from isoscope.errors import IsoscopeError
+
+SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
+RATE = 16_000
+CLIPS = 64
+Samples = npt.NDArray[np.float32]
+Extractor = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Sounds:
+    """Recordings at the model's rate; iterate over it for batches."""
+
+    address: str
+    clips: tuple[Samples, ...]
+    extract: Extractor
+    rate: int
+    start: int | None
+    batch_size: int
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many recordings."""
+        return len(self.clips)
+
+    def __len__(self) -> int:
+        return len(list(self._groups()))
+
+    def __iter__(self) -> Iterator[Batch]:
+        for some in self._groups():
+            made = dict(
+                self.extract(some, sampling_rate=self.rate, return_tensors="pt", return_attention_mask=True)
+            )
+            mask = made.pop("attention_mask", None)
+            counts = None if mask is None or mask.all() else mask.bool()
+            spoken = None
+            if self.start is not None:
+                made["decoder_input_ids"] = torch.full((len(some), 1), self.start)
+                spoken = torch.ones(len(some), 1, dtype=torch.bool)
+            keys = torch.cat([content_keys(torch.from_numpy(clip)[None], self.seed) for clip in some])
+            yield Batch(made, counts, keys, decoder_counts=spoken)
+
+    def _groups(self) -> Iterator[list[Samples]]:
+        for _, alike in groupby(sorted(self.clips, key=len), key=len):
+            while some := list(islice(alike, self.batch_size)):
+                yield some
+
+    def facts(self) -> dict[str, object]:
+        """What a run records of its data."""
+        digest = hashlib.sha256()
+        for clip in self.clips:
+            digest.update(clip.tobytes() + b"|")
+        return {
+            "data": self.address,
+            "data_hash": digest.hexdigest()[:16],
+            "sequences": self.size,
+            "seconds": round(sum(map(len, self.clips)) / self.rate, 3),
+            "counting": {"frames beyond the recording": "left out"},
+            "seed": self.seed,
+        }
+
+
+def sounds(
+    address: str,
+    extract: Extractor,
+    *,
+    rate: int = RATE,
+    shortest: int = 1,
+    start: int | None = None,
+    limit: int | None = 256,
+    batch_size: int = 16,
+    seed: int = 0,
+) -> Sounds:
+    """Read the recordings at `address`: ``embedded`` (synthesised) or a folder, all below it.
+
+    `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make
+    a frame, `start` the token that a decoder begins with. Recordings that cannot be read, are shorter
+    than a frame, or are silent are left out, counted and named.
+    """
+    left_out: dict[str, list[str]] = {
+        "cannot be read": [],
+        "are shorter than one frame": [],
+        "are silent": [],
+    }
+    found = _synthesised(rate) if address == "embedded" else _read(address, rate, left_out)
+    clips: list[Samples] = []
+    for name, clip in found:
+        if limit is not None and len(clips) == limit:
+            break
+        if len(clip) < shortest:
+            left_out["are shorter than one frame"].append(name)
+        elif not np.any(clip):
+            left_out["are silent"].append(name)
+        else:
+            clips.append(clip)
+    notes = [
+        f"{len(names)} recordings {why} and are left out, first {names[0]}"
+        for why, names in left_out.items()
+        if names
+    ]
+    if not clips:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise IsoscopeError(f"data '{address}' holds no recording that can be measured{why}.")
+    return Sounds(address, tuple(clips), extract, rate, start, batch_size, seed, tuple(notes))
+
+
+def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:
+    for file in files_in(address, SUFFIXES, "recordings"):
+        try:
+            samples, own_rate = _samples(file)
+        except (OSError, ValueError, RuntimeError):
+            left_out["cannot be read"].append(file.name)
+            continue
+        yield file.name, _resampled(samples.mean(axis=1), own_rate, rate)
+
+
+def _samples(file: Path) -> tuple[npt.NDArray[np.floating], int]:
+    """Samples [n, channels] in −1 … 1, by soundfile, or by scipy for WAV where that is not installed."""
+    try:
+        import soundfile
+    except ImportError:
+        if file.suffix.lower() != ".wav":
+            raise IsoscopeError(f"reading {file} needs soundfile: install isoscope[audio].") from None
+        from scipy.io import wavfile
+
+        rate, samples = wavfile.read(file)
+        peak = np.iinfo(samples.dtype).max if np.issubdtype(samples.dtype, np.integer) else 1
+        return (samples / peak).reshape(len(samples), -1), rate
+    samples, rate = soundfile.read(file, always_2d=True, dtype="float32")
+    return samples, rate
+
+
+def _resampled(samples: npt.NDArray[np.floating], own_rate: int, rate: int) -> Samples:
+    from scipy.signal import resample_poly
+
+    if own_rate != rate:
+        common = gcd(own_rate, rate)
+        samples = resample_poly(samples, rate // common, own_rate // common)
+    return samples.astype(np.float32)
+
+
+def _synthesised(rate: int) -> Iterable[tuple[str, Samples]]:
+    """One-second sounds: a gliding tone with overtones, a rise and a fall, and a little noise."""
+    time = np.arange(rate) / rate
+    for number in range(CLIPS):
+        random = np.random.default_rng(number)
+        low, high = random.uniform(80, 400, size=2)
+        phase = 2 * np.pi * np.cumsum(low + (high - low) * time) / rate
+        tone = sum(random.uniform(0, 1) / k * np.sin(k * phase) for k in range(1, 9))
+        shape = np.sin(np.pi * time) ** random.uniform(0.5, 2)
+        yield f"clip {number}", (0.2 * shape * tone + 0.01 * random.normal(size=rate)).astype(np.float32)

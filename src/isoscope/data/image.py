@@ -1,0 +1,121 @@
+"""Images as data: `embedded` or a folder of pictures becomes batches of pixels.
+
+A sequence is one image, its vectors are patches or spatial positions. Class and register tokens that
+stand before the patches are special tokens: they count only when asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from isoscope.data.batch import Batch
+from isoscope.data.files import files_in
+from isoscope.data.keys import content_keys
+from isoscope.errors import IsoscopeError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+Processor = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Pictures that could be read, ready to be processed; iterate over it for batches."""
+
+    address: str
+    pictures: tuple[Image.Image, ...]
+    process: Processor
+    patch: int | None
+    special: bool
+    batch_size: int
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many images."""
+        return len(self.pictures)
+
+    def __len__(self) -> int:
+        return -(-self.size // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for start in range(0, self.size, self.batch_size):
+            some = list(self.pictures[start : start + self.batch_size])
+            pixels: Tensor = self.process(images=some, return_tensors="pt")["pixel_values"]
+            keys = torch.cat([content_keys(_bytes(picture), self.seed) for picture in some])
+            yield Batch({"pixel_values": pixels}, None, keys, self._patches(pixels))
+
+    def _patches(self, pixels: Tensor) -> int | None:
+        """How many patches an image has, where special tokens must be told from them."""
+        if self.special or self.patch is None:
+            return None
+        return (pixels.shape[-2] // self.patch) * (pixels.shape[-1] // self.patch)
+
+    def facts(self) -> dict[str, object]:
+        """What a run records of its data."""
+        digest = hashlib.sha256()
+        for picture in self.pictures:
+            digest.update(f"{picture.size}".encode() + picture.tobytes())
+        return {
+            "data": self.address,
+            "data_hash": digest.hexdigest()[:16],
+            "sequences": self.size,
+            "counting": {"class and register tokens": "counted" if self.special else "left out"},
+            "seed": self.seed,
+        }
+
+
+def images(
+    address: str,
+    process: Processor,
+    *,
+    patch: int | None = None,
+    limit: int | None = 256,
+    batch_size: int = 16,
+    special: bool = False,
+    seed: int = 0,
+) -> Images:
+    """Read the pictures at `address`: ``embedded`` (scikit-learn's digits) or a folder, all below it.
+
+    `process` is an image processor. Files that cannot be read are left out, counted and named.
+    """
+    unread: list[str] = []
+    pictures = tuple(islice(_digits() if address == "embedded" else _read(address, unread), limit))
+    if not pictures:
+        raise IsoscopeError(
+            f"data '{address}' holds no picture that can be read; there is nothing to measure."
+        )
+    notes = (
+        [f"{len(unread)} pictures could not be read and are left out, first {unread[0]}"] if unread else []
+    )
+    return Images(address, pictures, process, patch, special, batch_size, seed, tuple(notes))
+
+
+def _read(address: str, unread: list[str]) -> Iterator[Image.Image]:
+    for file in files_in(address, SUFFIXES, "pictures"):
+        try:
+            with Image.open(file) as picture:
+                yield picture.convert("RGB")
+        except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError):
+            unread.append(Path(file).name)
+
+
+def _digits() -> Iterable[Image.Image]:
+    from sklearn.datasets import load_digits
+
+    for pixels in load_digits().images:
+        yield Image.fromarray((pixels * (255 / 16)).astype(np.uint8)).convert("RGB")
+
+
+def _bytes(picture: Image.Image) -> Tensor:
+    return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)[None]

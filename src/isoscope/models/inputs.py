@@ -1,0 +1,108 @@
+"""From an address and a model to the data the model takes: text, images or sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from isoscope.data.audio import Sounds, sounds
+from isoscope.data.image import Images, images
+from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
+from isoscope.errors import IsoscopeError
+from isoscope.models.source import Model
+
+
+def open_data(
+    address: str,
+    model: Model,
+    *,
+    limit: int | None = LIMIT,
+    max_length: int | None = None,
+    batch_size: int = BATCH_SIZE,
+    pack: bool = True,
+    special: bool = False,
+    first: bool = False,
+    seed: int = 0,
+) -> Text | Images | Sounds:
+    """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
+
+    Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most
+    512, unless said); see `text`. Images: a folder of pictures. Sound: a folder of recordings.
+    `special` counts special, class and register tokens, `first` counts position 0 of a text.
+    """
+    for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
+        if number is not None and number < 1:
+            raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    if model.takes == "images":
+        patch, process = patch_size(model.module), _needed(model, model.processor, "image processor")
+        return images(
+            address, process, patch=patch, limit=limit, batch_size=batch_size, special=special, seed=seed
+        )
+    if model.takes == "sound":
+        extract = _needed(model, model.processor, "feature extractor")
+        return sounds(
+            address,
+            extract,
+            rate=extract.sampling_rate,
+            shortest=shortest_sound(model.module),
+            start=decoder_start(model.module),
+            limit=limit,
+            batch_size=batch_size,
+            seed=seed,
+        )
+    longest = model.longest
+    if max_length is not None and longest is not None and max_length > longest:
+        raise IsoscopeError(
+            f"max_length {max_length} is more than the {longest} tokens '{model.name}' takes."
+        )
+    return text(
+        address,
+        _needed(model, model.tokenizer, "tokenizer"),
+        limit=limit,
+        max_length=max_length or min(longest or MAX_LENGTH, MAX_LENGTH),
+        batch_size=batch_size,
+        pack=pack,
+        special=special,
+        first=first,
+        start=decoder_start(model.module),
+        seed=seed,
+    )
+
+
+def _needed(model: Model, part: Any, what: str) -> Any:
+    if part is None:
+        raise IsoscopeError(
+            f"the model '{model.name}' comes without {what}, so {model.takes} cannot be read for it; "
+            f"give batches of tensors, or a folder that holds the {what}'s files."
+        )
+    return part
+
+
+def patch_size(module: nn.Module) -> int | None:
+    """The side of a patch: the stride of the first convolution."""
+    first = next((part for part in module.modules() if isinstance(part, nn.Conv2d)), None)
+    if first is None or first.stride[0] == 1 or first.stride[0] != first.stride[1]:
+        return None
+    return int(first.stride[0])
+
+
+def shortest_sound(module: nn.Module) -> int:
+    """The fewest samples that make a frame: the reach of the convolutions over the samples."""
+    config = getattr(module, "config", None)
+    kernels, strides = getattr(config, "conv_kernel", None), getattr(config, "conv_stride", None)
+    reach = 1
+    for kernel, stride in zip(reversed(kernels or ()), reversed(strides or ()), strict=True):
+        reach = (reach - 1) * stride + kernel
+    return reach
+
+
+def decoder_start(module: nn.Module) -> int | None:
+    """The token a decoder begins with; None for a model without one."""
+    config = getattr(module, "config", None)
+    if not getattr(config, "is_encoder_decoder", False):
+        return None
+    for name in ("decoder_start_token_id", "bos_token_id", "pad_token_id"):
+        if isinstance(token := getattr(config, name, None), int):
+            return token
+    return 0
