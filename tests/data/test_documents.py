@@ -107,5 +107,5 @@ def test_what_cannot_be_read_is_a_sentence(tmp_path: Path, name: str, content: b
 def test_no_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(IsoscopeError, match=r"no data at .*: give 'embedded', a text file or a JSONL file"):
         documents(str(tmp_path / "nothing.txt"))
-    with pytest.raises(IsoscopeError, match="is a folder; this model takes text, or 'embedded'"):
+    with pytest.raises(IsoscopeError, match="is a folder; this model takes text"):
         documents(str(tmp_path))
