@@ -10,9 +10,14 @@ from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out,
 
 
 def measure(
-    model: Annotated[str, typer.Argument(help="A hub id or a folder, with @revision if you like.")],
+    model: Annotated[
+        str, typer.Argument(help="A hub id (with @revision if you like), a folder, or a file of weights.")
+    ],
     data: Annotated[
-        str, typer.Option(help="'embedded', a text file, or a JSONL file (file.jsonl:column).")
+        str,
+        typer.Option(
+            help="'embedded', a text or JSONL file (file.jsonl:column), a folder of images or sounds."
+        ),
     ] = "embedded",
     limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 256,
     max_length: Annotated[
@@ -25,6 +30,9 @@ def measure(
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
     measures: Measures = None,
     layers: Annotated[str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output'.")] = "*",
+    config: Annotated[
+        str | None, typer.Option(help="The config of a model that is one file of weights.")
+    ] = None,
     revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
     pack: Annotated[
         bool, typer.Option(help="Join texts and cut full chunks, or one text a sequence.")
@@ -53,7 +61,14 @@ def measure(
     from isoscope.run.provenance import new_run
 
     chosen = choose(parse_names(measures))
-    loaded = load(model, revision=revision, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
+    loaded = load(
+        model,
+        revision=revision,
+        device=device,
+        dtype=dtype,
+        config=config,
+        trust_remote_code=trust_remote_code,
+    )
     batches = open_data(
         data,
         loaded,

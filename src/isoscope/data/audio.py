@@ -1,14 +1,15 @@
 """Sound as data: `embedded` or a folder of recordings becomes batches of samples or of spectra.
 
 A sequence is one recording, its vectors are frames. Recordings of the same length go together and are
-never padded, because some models do not look at the mask; a model that wants a fixed length (Whisper's
-30 seconds) pads by itself, and frames beyond the true length do not count.
+never padded, because some models do not look at the mask; a model that takes spectra of a fixed length
+(Whisper's 30 seconds) pads by itself, and frames beyond the true length do not count. A decoder is fed
+what the model itself says, word by word the likeliest.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 from math import gcd
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_in
@@ -29,6 +31,7 @@ RATE = 16_000
 CLIPS = 64
 Samples = npt.NDArray[np.float32]
 Extractor = Callable[..., Any]
+Speak = Callable[[Mapping[str, Tensor]], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Sounds:
     clips: tuple[Samples, ...]
     extract: Extractor
     rate: int
-    start: int | None
+    padded: bool
+    speak: Speak | None
     batch_size: int
     seed: int
     notes: tuple[str, ...]
@@ -60,14 +64,15 @@ class Sounds:
             mask = made.pop("attention_mask", None)
             counts = None if mask is None or mask.all() else mask.bool()
             spoken = None
-            if self.start is not None:
-                made["decoder_input_ids"] = torch.full((len(some), 1), self.start)
-                spoken = torch.ones(len(some), 1, dtype=torch.bool)
+            if self.speak is not None:
+                made["decoder_input_ids"], spoken = self.speak(made)
             keys = torch.cat([content_keys(torch.from_numpy(clip)[None], self.seed) for clip in some])
             yield Batch(made, counts, keys, decoder_counts=spoken)
 
     def _groups(self) -> Iterator[list[Samples]]:
-        for _, alike in groupby(sorted(self.clips, key=len), key=len):
+        for _, alike in groupby(
+            sorted(self.clips, key=len), key=lambda clip: 0 if self.padded else len(clip)
+        ):
             while some := list(islice(alike, self.batch_size)):
                 yield some
 
@@ -81,7 +86,8 @@ class Sounds:
             "data_hash": digest.hexdigest()[:16],
             "sequences": self.size,
             "seconds": round(sum(map(len, self.clips)) / self.rate, 3),
-            "counting": {"frames beyond the recording": "left out"},
+            "counting": {"frames beyond the recording": "left out"}
+            | ({"start token of the decoder": "left out"} if self.speak else {}),
             "seed": self.seed,
         }
 
@@ -92,7 +98,8 @@ def sounds(
     *,
     rate: int = RATE,
     shortest: int = 1,
-    start: int | None = None,
+    padded: bool = False,
+    speak: Speak | None = None,
     limit: int | None = 256,
     batch_size: int = 16,
     seed: int = 0,
@@ -100,7 +107,8 @@ def sounds(
     """Read the recordings at `address`: ``embedded`` (synthesised) or a folder, all below it.
 
     `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make
-    a frame, `start` the token that a decoder begins with. Recordings that cannot be read, are shorter
+    a frame; `padded` says that it pads to a fixed length itself. `speak` gives what a decoder is fed for
+    extracted features, [b, u], and what of it counts, [b, u]. Recordings that cannot be read, are shorter
     than a frame, or are silent are left out, counted and named.
     """
     left_out: dict[str, list[str]] = {
@@ -127,7 +135,7 @@ def sounds(
     if not clips:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise IsoscopeError(f"data '{address}' holds no recording that can be measured{why}.")
-    return Sounds(address, tuple(clips), extract, rate, start, batch_size, seed, tuple(notes))
+    return Sounds(address, tuple(clips), extract, rate, padded, speak, batch_size, seed, tuple(notes))
 
 
 def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:

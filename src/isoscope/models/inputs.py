@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from isoscope.data.audio import Sounds, sounds
+from isoscope.data.audio import Sounds, Speak, sounds
 from isoscope.data.image import Images, images
 from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model
+from isoscope.models.tap import at_rest
+
+MOST_SAID = 24  # tokens a decoder of speech goes on for
 
 
 def open_data(
@@ -46,7 +51,8 @@ def open_data(
             extract,
             rate=extract.sampling_rate,
             shortest=shortest_sound(model.module),
-            start=decoder_start(model.module),
+            padded=getattr(model.module, "main_input_name", "") == "input_features",
+            speak=speaker(model.module),
             limit=limit,
             batch_size=batch_size,
             seed=seed,
@@ -95,6 +101,32 @@ def shortest_sound(module: nn.Module) -> int:
     for kernel, stride in zip(reversed(kernels or ()), reversed(strides or ()), strict=True):
         reach = (reach - 1) * stride + kernel
     return reach
+
+
+def speaker(module: nn.Module) -> Speak | None:
+    """What a model of speech says to its features: at each place the likeliest token, until it ends.
+
+    The output vocabulary is taken to be the input's, as in Whisper. The start token and what follows
+    the end do not count.
+    """
+    start = decoder_start(module)
+    if start is None:
+        return None
+    end = getattr(module.config, "eos_token_id", None)
+
+    def speak(features: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        weights = module.get_input_embeddings().weight
+        with at_rest(module):
+            heard = module.get_encoder()(*(x.to(weights.device, weights.dtype) for x in features.values()))[0]
+            said = torch.full((len(heard), 1), start, device=heard.device)
+            for _ in range(MOST_SAID):
+                state = module.get_decoder()(input_ids=said, encoder_hidden_states=heard, use_cache=False)[0]
+                said = torch.cat([said, (state[:, -1:] @ weights.T).argmax(-1)], dim=1)
+        ended = (said == end).cumsum(1).roll(1, dims=1) > 0
+        ended[:, 0] = True  # the start token
+        return said, ~ended.cpu()
+
+    return speak
 
 
 def decoder_start(module: nn.Module) -> int | None:

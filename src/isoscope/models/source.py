@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.models.checkpoint import SUFFIXES, load_checkpoint
 
 DTYPES = {
     "float32": torch.float32,
@@ -102,18 +103,22 @@ def load(
     revision: str | None = None,
     device: str | None = None,
     dtype: str = "float32",
+    config: str | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
     """Load the model at `address` with its tokenizer, for measuring.
 
-    `address` is a folder or a hub id, either followed by ``@revision``; `device` is the GPU where
-    there is one, unless named; `dtype` is float32, bfloat16, float16 or float64.
+    `address` is a folder, a hub id, which ``@revision`` may follow, or a single file of weights, with
+    its config.json beside it or at `config`; OpenAI's own Whisper files need none. `device` is the GPU
+    where there is one, unless named; `dtype` is float32, bfloat16, float16 or float64.
     """
     import transformers
 
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
     where = _device(device)
+    if Path(address).is_file():
+        return _load_file(Path(address), config, where, DTYPES[dtype])
     name, _, written = (
         address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
     )
@@ -151,6 +156,18 @@ def load(
         else []
     )
     return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, processor, tuple(notes))
+
+
+def _load_file(file: Path, config: str | None, device: torch.device, dtype: torch.dtype) -> Model:
+    if file.suffix not in SUFFIXES:
+        raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
+    place = str(Path(config) if config else file.parent)
+    with _quiet():
+        module, processor = load_checkpoint(file, Path(config) if config else None)
+        takes = _TAKES.get(getattr(module, "main_input_name", ""), "text")
+        tokenizer = _tokenizer(place, {}) if takes == "text" else None
+        processor = processor or _processor(takes, place, {})
+    return Model(module.to(device, dtype).eval(), str(file), tokenizer=tokenizer, processor=processor)
 
 
 def _device(name: str | None) -> torch.device:

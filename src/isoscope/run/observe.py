@@ -176,7 +176,12 @@ class _Folder:
             mine[stat] = mine[stat].merge(new) if stat in mine else new
 
     def remarks(self) -> list[str]:
-        return [f"{site}: {remark}" for site, remark in self._remarks.items()]
+        """Each remark once, with the sites it holds for."""
+        told = []
+        for remark in dict.fromkeys(self._remarks.values()):
+            sites = [str(site) for site, said in self._remarks.items() if said == remark]
+            told.append(f"{sites[0]} to {sites[-1]}: {remark}" if len(sites) > 1 else f"{sites[0]}: {remark}")
+        return told
 
 
 def _as_model(model: str | Model | nn.Module) -> Model:

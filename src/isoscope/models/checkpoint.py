@@ -1,0 +1,146 @@
+"""A single file of weights becomes a model: a state dict with its config, or OpenAI's original Whisper.
+
+A pickle is read as plain tensors only. What does not fit is an error that names the first misfits.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from isoscope.errors import IsoscopeError
+
+SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+_WRAPPERS = ("model_state_dict", "state_dict", "model")
+_WHISPER_NAMES = (  # OpenAI's names, and those of transformers
+    (r"\.blocks\.", ".layers."),
+    (r"\.cross_attn_ln\.", ".encoder_attn_layer_norm."),
+    (r"\.cross_attn\.", ".encoder_attn."),
+    (r"\.attn_ln\.", ".self_attn_layer_norm."),
+    (r"\.attn\.", ".self_attn."),
+    (r"\.(query|key|value)\.", lambda found: f".{found[1][0]}_proj."),
+    (r"_attn\.out\.", "_attn.out_proj."),
+    (r"\.mlp_ln\.", ".final_layer_norm."),
+    (r"\.mlp\.0\.", ".fc1."),
+    (r"\.mlp\.2\.", ".fc2."),
+    (r"\.ln_post\.|^decoder\.ln\.", lambda found: f"{found[0].split('.')[0]}.layer_norm."),
+    (r"token_embedding", "embed_tokens"),
+    (r"positional_embedding", "embed_positions.weight"),
+)
+
+
+def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
+    """The model in `file`, and what turns its data into tensors where the file alone tells.
+
+    `config` is a config.json or a folder with one; without it the one beside the file is taken.
+    """
+    import transformers
+
+    held = _read(file)
+    if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
+        return _whisper(file, held["dims"], held["model_state_dict"])
+    weights = _state_dict(file, held)
+    place = config or file.parent
+    place = place if place.name.endswith(".json") else place / "config.json"
+    if not place.exists():
+        raise IsoscopeError(
+            f"'{file}' is a file of weights and there is no {place}; name its config.json with --config."
+        )
+    try:
+        settings = transformers.AutoConfig.from_pretrained(place)
+        module = transformers.AutoModel.from_config(settings)
+    except (OSError, ValueError, KeyError) as reason:
+        raise IsoscopeError(f"cannot make a model of {place}: {str(reason).splitlines()[0]}.") from reason
+    return _fill(file, module, weights), None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        held = (
+            load_file(file) if file.suffix == ".safetensors" else torch.load(file, "cpu", weights_only=True)
+        )
+    except pickle.UnpicklingError as reason:
+        raise IsoscopeError(
+            f"refused to load '{file}': it is a pickle that asks for more than tensors, "
+            "and nothing of it was run."
+        ) from reason
+    except (OSError, EOFError, RuntimeError, SafetensorError) as reason:
+        raise IsoscopeError(
+            f"cannot read {file}: {(str(reason) or 'it is cut short').splitlines()[0]}."
+        ) from reason
+    if not isinstance(held, dict):
+        raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
+    return held
+
+
+def _state_dict(file: Path, held: Mapping[str, Any]) -> dict[str, Tensor]:
+    for name in _WRAPPERS:
+        if isinstance(held.get(name), Mapping):
+            held = held[name]
+    weights = {name: value for name, value in held.items() if isinstance(value, Tensor)}
+    if not weights:
+        raise IsoscopeError(f"'{file}' holds no weights by name; it has: {', '.join(map(str, [*held][:5]))}.")
+    return weights
+
+
+def _fill(file: Path, module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
+    """Load the weights, whatever was wrapped around the names; everything the model has must be there."""
+    wanted = module.state_dict()
+    prefix = f"{getattr(module, 'base_model_prefix', '')}."
+    fitting = {}
+    for name, value in weights.items():
+        plain = re.sub(r"^(module\.|_orig_mod\.)+", "", name)
+        fitting[plain if plain in wanted else plain.removeprefix(prefix).removeprefix("model.")] = value
+    buffers = {name for name, _ in module.named_buffers()}
+    missing = [name for name in wanted if name not in fitting and name not in buffers and not _optional(name)]
+    misshaped = [name for name in wanted if name in fitting and fitting[name].shape != wanted[name].shape]
+    if missing or misshaped:
+        told = [f"{len(missing)} missing, first {missing[0]}"] if missing else []
+        if misshaped:
+            name = misshaped[0]
+            shapes = f"{tuple(fitting[name].shape)} where the config says {tuple(wanted[name].shape)}"
+            told.append(f"{len(misshaped)} of another shape, first {name}: {shapes}")
+        raise IsoscopeError(f"the weights in '{file}' do not fit the config: {'; '.join(told)}.")
+    module.load_state_dict({name: fitting[name] for name in wanted if name in fitting}, strict=False)
+    return module
+
+
+def _optional(name: str) -> bool:
+    return name.startswith("pooler.")
+
+
+def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:
+    import transformers
+
+    config = transformers.WhisperConfig(
+        vocab_size=dims["n_vocab"],
+        num_mel_bins=dims["n_mels"],
+        d_model=dims["n_audio_state"],
+        encoder_layers=dims["n_audio_layer"],
+        encoder_attention_heads=dims["n_audio_head"],
+        encoder_ffn_dim=4 * dims["n_audio_state"],
+        max_source_positions=dims["n_audio_ctx"],
+        decoder_layers=dims["n_text_layer"],
+        decoder_attention_heads=dims["n_text_head"],
+        decoder_ffn_dim=4 * dims["n_text_state"],
+        max_target_positions=dims["n_text_ctx"],
+        decoder_start_token_id=50257
+        if dims["n_vocab"] == 51864
+        else 50258,  # English only, or many languages
+    )
+    renamed = {}
+    for name, value in weights.items():
+        for pattern, replacement in _WHISPER_NAMES:
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = value
+    seconds = 2 * dims["n_audio_ctx"] * 160 // 16_000
+    extractor = transformers.WhisperFeatureExtractor(feature_size=dims["n_mels"], chunk_length=seconds)
+    return _fill(file, transformers.WhisperModel(config), renamed), extractor
