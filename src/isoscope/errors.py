@@ -14,10 +14,6 @@ class IsoscopeError(Exception):
     """Something the user asked for cannot be had; the message is meant for them."""
 
 
-class IsoscopeWarning(UserWarning):
-    """Something the user should know about a number that was measured all the same."""
-
-
 def unknown_name(kind: str, asked: str, known: Iterable[str]) -> IsoscopeError:
     """Say that `asked` is no `kind`, what is nearest, and what there is.
 

@@ -9,9 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from isoscope.errors import IsoscopeError, unknown_name
-
-KINDS = ("layer", "output", "cloud", "training")
+from isoscope.errors import IsoscopeError
 
 
 @dataclass(frozen=True)
@@ -23,20 +21,6 @@ class Site:
 
     def __str__(self) -> str:
         return self.kind if self.layer is None else f"{self.kind}.{self.layer}"
-
-    @classmethod
-    def parse(cls, text: str) -> Site:
-        """Read what `str` writes.
-
-        >>> Site.parse("layer.3")
-        Site(kind='layer', layer=3)
-        """
-        kind, _, layer = text.partition(".")
-        if kind not in KINDS:
-            raise unknown_name("kind of site", kind, KINDS)
-        if layer and not layer.isdigit():
-            raise IsoscopeError(f"'{text}' names no site: after '{kind}.' comes the number of a layer.")
-        return cls(kind, int(layer) if layer else None)
 
 
 def select(sites: Iterable[Site], patterns: str) -> tuple[Site, ...]:

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,3 +268,54 @@ def test_a_model_of_sound_without_its_extractor(isoscope: Isoscope, tmp_path: Pa
     assert sentence(isoscope("measure", tmp_path)).startswith(
         f"the model '{tmp_path}' comes without feature extractor, so sound cannot be read for it; "
     )
+
+
+def test_a_mistyped_layer_leaves_no_folder(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    assert isoscope("measure", tiny_bert, "--layers", "layr.*", "--out", tmp_path / "run").code == 2
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "told", ["[]", '{"schema": 1}', '{"schema": 1, "kind": "measure", "question": "x"}', "{"]
+)
+def test_a_broken_run(isoscope: Isoscope, tmp_path: Path, told: str) -> None:
+    (tmp_path / "run.json").write_text(told)
+    assert str(tmp_path / "run.json") in sentence(isoscope("report", tmp_path))
+
+
+def test_broken_rows(isoscope: Isoscope, tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(20, 3)))
+    isoscope("cloud", tmp_path / "vectors.npy", "--out", tmp_path / "run")
+    (rows,) = (tmp_path / "run" / "rows").iterdir()
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[: len(whole) // 2])
+    assert sentence(isoscope("report", tmp_path / "run")).startswith(f"cannot read {rows}: ")
+    rows.unlink()
+    assert (
+        sentence(isoscope("report", tmp_path / "run"))
+        == f"{tmp_path / 'run'} holds no rows; measure into it first."
+    )
+
+
+def test_numbers_with_a_slip(isoscope: Isoscope, tmp_path: Path) -> None:
+    (tmp_path / "slip.csv").write_text("a,b\n1.5,2\n2.5,x\n3.5,4\n")
+    told = sentence(isoscope("cloud", tmp_path / "slip.csv"))
+    assert told == f"column 'b' of {tmp_path / 'slip.csv'} holds numbers but for some cells; mend those."
+
+
+def test_nothing_in_the_file(isoscope: Isoscope, tmp_path: Path) -> None:
+    np.savez(tmp_path / "none.npz")
+    assert sentence(isoscope("cloud", tmp_path / "none.npz")) == f"{tmp_path / 'none.npz'} holds no array."
+    (tmp_path / "folder.parquet").mkdir()
+    assert "has no format that is read here" in sentence(isoscope("cloud", tmp_path / "folder.parquet"))
+
+
+def test_weights_that_do_not_fit(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copy(tiny_bert / "config.json", tmp_path)
+    torch.save({"model": {"embeddings.word_embeddings.weight": torch.zeros(3, 4)}}, tmp_path / "weights.pt")
+    told = sentence(isoscope("measure", tmp_path / "weights.pt"))
+    assert told.startswith(f"the weights in '{tmp_path / 'weights.pt'}' do not fit the config: ")
+    assert "missing, first embeddings." in told
+    assert "1 of another shape, first embeddings.word_embeddings.weight: (3, 4) where the config says" in told
+    (tmp_path / "config.json").unlink()
+    assert "name its config.json with --config" in sentence(isoscope("measure", tmp_path / "weights.pt"))

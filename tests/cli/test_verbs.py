@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,3 +155,80 @@ def test_the_demo_gives_the_same_rows_twice_and_resumes(isoscope: Isoscope, tmp_
     pd.testing.assert_frame_equal(one, read_run(tmp_path / "two").frame(), check_exact=True)
     loss = one[one.measure == "loss"].set_index("step").value
     assert loss[16] < loss[0]
+
+
+def test_a_column_that_numbers_the_rows_is_no_dimension(isoscope: Isoscope, tmp_path: Path) -> None:
+    points = np.random.default_rng(1).normal(size=(200, 16))
+    table = pd.DataFrame(points).add_prefix("x")
+    table.to_csv(tmp_path / "index.csv")
+    table.assign(id=range(1, 201), name="a").to_parquet(tmp_path / "id.parquet")
+    wanted = describe(points, measures=["mean_cosine"]).frame().value[0]
+    for file, left in (("index.csv", "Unnamed: 0"), ("id.parquet", "id, name")):
+        answer = isoscope("cloud", tmp_path / file, "--measures", "mean_cosine", "--json")
+        assert json.loads(answer.out)["rows"][0]["value"] == pytest.approx(wanted)
+        assert f"16 columns of {file} are dimensions; left out: {left}" in answer.err
+
+
+def test_a_cloud_reads_the_same_from_every_format(
+    isoscope: Isoscope, tmp_path: Path, points: np.ndarray
+) -> None:
+    np.save(tmp_path / "a.npy", points)
+    pd.DataFrame(points).add_prefix("x").to_csv(tmp_path / "a.csv", index=False)
+    np.save(tmp_path / "b.NPY.npy", points.astype(np.float64))
+    split = []
+    for file in ("a.npy", "a.csv", "b.NPY.npy"):
+        told = json.loads(
+            isoscope("cloud", tmp_path / file, "--measures", "participation_ratio_split", "--json").out
+        )
+        split.append(told["rows"][0]["value"])
+    assert split == pytest.approx([split[0]] * 3, rel=1e-6)
+
+
+def test_a_narrow_terminal_shows_whole_cells(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("isoscope.cli.screen._width", lambda: 80)
+    out = isoscope("measure", tiny_bert, "--limit", 12, "--out", tmp_path / "run").out
+    assert "…" not in out
+    assert "a wider terminal shows more" in " ".join(out.split())
+
+
+def test_a_closed_pipe_loses_nothing(tiny_bert: Path, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("isoscope")
+    run = subprocess.Popen(
+        [command, "measure", tiny_bert, "--limit", "8", "--out", tmp_path / "run"], stdout=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    run.stdout.close()
+    run.wait()
+    assert len(read_run(tmp_path / "run").frame()) == 48
+
+
+def test_ctrl_c_ends_with_a_sentence_and_the_demo_goes_on(tmp_path: Path) -> None:
+    command = [Path(sys.executable).with_name("isoscope"), "demo", "--steps", "64", "--out", tmp_path / "run"]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while not (rows := list(tmp_path.glob("run/rows/*.parquet"))):
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    _, told = run.communicate()
+    assert run.returncode == 130
+    assert told.strip() == "isoscope: stopped; what was finished is kept, and the same command goes on."
+    first = rows[0].stat().st_mtime_ns
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert rows[0].stat().st_mtime_ns == first
+    assert read_run(tmp_path / "run").frame().step.nunique() == 6
+
+
+def test_undefined_readings_are_told_in_the_terminal(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path
+) -> None:
+    answer = isoscope("measure", tiny_bert, "--limit", 8, "--memory", "1KB", "--out", tmp_path / "run")
+    assert "isoscore, participation_ratio" in answer.err
+    assert "raise --memory or choose fewer --layers" in answer.err
+
+
+@pytest.mark.parametrize("seed", [-1, 2**70])
+def test_any_seed_will_do(isoscope: Isoscope, tmp_path: Path, points: np.ndarray, seed: int) -> None:
+    np.save(tmp_path / "vectors.npy", points)
+    assert isoscope("cloud", tmp_path / "vectors.npy", "--seed", seed).code == 0

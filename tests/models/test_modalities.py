@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 import isoscope
 from isoscope.models.inputs import open_data
-from isoscope.models.tap import at_rest, survey, tap
+from isoscope.models.survey import survey
+from isoscope.models.tap import at_rest, tap
 from isoscope.sites import Site
 from tests.models import modal
 
@@ -40,7 +41,7 @@ POSITIONS = {  # vectors of one image or clip at layer 0 and at the last layer
     "efficientnet": (256, 1),
     "wav2vec2": (49, 49),
     "hubert": (49, 49),
-    "whisper": (49, 1),
+    "whisper": (49, 24),
 }
 
 

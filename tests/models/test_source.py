@@ -68,7 +68,7 @@ def test_a_folder_without_tokenizer(saved: Saved, tmp_path: Path, family: str) -
         shutil.copy(saved(family) / name, tmp_path)
     loaded = isoscope.load(str(tmp_path))
     assert loaded.tokenizer is None
-    with pytest.raises(IsoscopeError, match="has no tokenizer, so text cannot be read for it"):
+    with pytest.raises(IsoscopeError, match="comes without tokenizer, so text cannot be read for it"):
         isoscope.observe(loaded, "embedded")
     assert len(isoscope.observe(loaded, [tiny.ids()], measures=["drift"]).frame()) >= tiny.LAYERS + 1
 

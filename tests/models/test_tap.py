@@ -13,7 +13,8 @@ from torch import Tensor, nn
 import isoscope
 from isoscope.data.batch import Batch
 from isoscope.models.blocks import find_blocks
-from isoscope.models.tap import at_rest, survey, tap
+from isoscope.models.survey import survey
+from isoscope.models.tap import at_rest, tap
 from isoscope.sites import Site
 from tests.models import tiny
 

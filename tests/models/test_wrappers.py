@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import isoscope
 from isoscope.data.batch import Batch
 from isoscope.models.blocks import find_blocks
-from isoscope.models.tap import survey
+from isoscope.models.survey import survey
 from tests.models import tiny
 
 IDX = tiny.ids()["input_ids"]

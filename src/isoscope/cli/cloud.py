@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,16 +28,15 @@ def cloud(
     """Measure the geometry of a file of vectors."""
     allowed = parse_bytes(memory)
     from isoscope.cli import screen
-    from isoscope.cli.finish import finish
+    from isoscope.cli.finish import finish, show
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
-    from isoscope.report.words import headline
     from isoscope.results.store import open_run
     from isoscope.run.observe import describe
     from isoscope.run.provenance import new_run
 
     chosen = choose(parse_names(measures))
-    points, digest = read_vectors(file, array)
+    points, digest, notes = read_vectors(file, array)
     points = points.T if transpose else points
     asked: dict[str, object] = {
         "file": str(file),
@@ -48,13 +48,13 @@ def cloud(
     asked |= {"measures": [measure.name for measure in chosen], "memory": allowed}
     run = new_run("cloud", file.name, asked, chosen)
     folder = open_run(out, run) if out else None
+    if folder is not None and folder.has(file.name):
+        screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
+        finish(folder, json=json)
+        return
     seen = describe(points, measures=[m.name for m in chosen], seed=seed, memory=allowed, name=file.name)
+    seen = replace(seen, remarks=(*notes, *seen.remarks))
     if folder is not None:
         finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())
-        return
-    screen.warn(seen.notes())
-    if json:
-        screen.show_json(seen.frame(), run=run.id, notes=seen.notes())
     else:
-        screen.show(seen.frame())
-        screen.say(headline(seen.frame()))
+        show(seen.frame(), seen.notes(), json=json, run=run.id)

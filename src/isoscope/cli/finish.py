@@ -1,11 +1,14 @@
-"""What every measuring verb ends with: the table, the words, the rows kept, the page and its path.
+"""What every measuring verb ends with: the rows kept, the table, the words, the page and its path.
 
-The table is printed before anything is written, so a full disk loses no number.
+Rows are kept before anything is printed, so a closed pipe loses none; where they cannot be kept they
+are printed all the same, so a full disk loses none either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+import pandas as pd
 
 from isoscope.cli import screen
 from isoscope.errors import IsoscopeError
@@ -22,20 +25,34 @@ def finish(
     rows: Sequence[Row] = (),
     facts: Mapping[str, object] | None = None,
 ) -> None:
-    """Show the rows (or, with no unit, those that are there), keep them, and write the page."""
-    table = frame(rows) if unit is not None else folder.frame()
-    notes = _notes({unit: facts or {}} if unit is not None else folder.facts())
-    if not json:
+    """Keep the rows, show them (or, with no unit, those that are there), and write the page."""
+    if unit is not None:
+        try:
+            folder.write(unit, rows, facts or {})
+        except IsoscopeError:
+            show(frame(rows), _notes({unit: facts or {}}), json=json, run=folder.run.id)
+            raise
+    table = folder.frame()
+    if table.empty:
+        raise IsoscopeError(f"{folder.path} holds no rows; measure into it first.")
+    page = write_page(folder)
+    show(table, _notes(folder.facts()), json=json, run=folder.run.id, folder=str(folder.path), page=page)
+    if page and not json:
+        screen.say(f"page: {page}")
+
+
+def show(table: pd.DataFrame, notes: list[str], *, json: bool, **beside: object) -> None:
+    """The table and the words, or all of it as JSON; remarks go to stderr, undefined readings among them."""
+    undefined = table[table.value.isna() & (table.note != "")]
+    for why, part in undefined.groupby("note", sort=False):
+        names = ", ".join(part.measure.drop_duplicates())
+        notes = [*notes, f"{names}: undefined, {why}"]
+    screen.warn(notes)
+    if json:
+        screen.show_json(table, notes=notes, **beside)
+    else:
         screen.show(table)
         screen.say(headline(table))
-    screen.warn(notes)
-    if unit is not None:
-        folder.write(unit, rows, facts or {})
-    page = write_page(folder)
-    if json:
-        screen.show_json(table, run=folder.run.id, folder=str(folder.path), page=page, notes=notes)
-    elif page:
-        screen.say(f"page: {page}")
 
 
 def write_page(folder: RunFolder) -> str:
@@ -45,10 +62,7 @@ def write_page(folder: RunFolder) -> str:
     except ImportError as missing:
         screen.warn([f"no page was written: {missing.name} is not installed"])
         return ""
-    rows = folder.frame()
-    if rows.empty:
-        raise IsoscopeError(f"{folder.path} holds no rows; measure into it first.")
-    return str(folder.write_page(page(folder.run, rows, folder.facts())))
+    return str(folder.write_page(page(folder.run, folder.frame(), folder.facts())))
 
 
 def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:

@@ -6,6 +6,8 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 
 import typer
 
@@ -20,11 +22,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command(name="measure")(measure.measure)
-app.command(name="cloud")(cloud.cloud)
-app.command(name="list")(listing.list_)
-app.command(name="report")(report.report)
-app.command(name="demo")(demo.demo)
+
+
+def _verb(name: str, function: Callable[..., None]) -> None:
+    """Add a verb; Ctrl-C in it ends with a sentence and exit 130."""
+
+    @wraps(function)
+    def run(*args: object, **options: object) -> None:
+        try:
+            function(*args, **options)
+        except KeyboardInterrupt:
+            typer.echo(
+                "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
+            )
+            raise typer.Exit(130) from None
+
+    app.command(name=name)(run)
+
+
+_verb("measure", measure.measure)
+_verb("cloud", cloud.cloud)
+_verb("list", listing.list_)
+_verb("report", report.report)
+_verb("demo", demo.demo)
 
 
 def _version(asked: bool) -> None:
@@ -51,6 +71,3 @@ def main() -> None:
     except IsoscopeError as error:
         typer.echo(f"isoscope: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("isoscope: stopped; what was finished is kept.", err=True)
-        sys.exit(130)

@@ -57,8 +57,9 @@ def measure(
     from isoscope.models.inputs import open_data
     from isoscope.models.source import fingerprint, load
     from isoscope.results.store import open_run
-    from isoscope.run.observe import observe
+    from isoscope.run.observe import look, observe
     from isoscope.run.provenance import new_run
+    from isoscope.sites import select
 
     chosen = choose(parse_names(measures))
     loaded = load(
@@ -72,7 +73,7 @@ def measure(
     batches = open_data(
         data,
         loaded,
-        limit=limit or None,
+        limit=None if limit == 0 else limit,
         max_length=max_length,
         batch_size=batch_size,
         pack=pack,
@@ -80,6 +81,7 @@ def measure(
         first=count_first,
         seed=seed,
     )
+    select(look(loaded, next(iter(batches))).shapes, layers)  # before a folder is made for it
     known = loaded.facts()
     question = {key: known[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(loaded.module)

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate, islice
 
 import pandas as pd
 from rich.console import Console
@@ -17,14 +18,14 @@ from rich.table import Table
 
 from isoscope.sites import Site
 
-_SHOWN = (  # measure, heading, whether its interval is shown: what a line has room for
-    ("mean_cosine_between", "cosine between\nsequences", True),
-    ("mean_cosine", "cosine\nall pairs", False),
-    ("relative_drift", "relative\ndrift", True),
-    ("mean_norm", "mean\nnorm", False),
-    ("participation_ratio_split", "dimensions\n(PR split)", False),
-    ("effective_rank", "effective\nrank", False),
-    ("isoscore", "IsoScore", False),
+_SHOWN = (  # measure, heading, whether its interval is shown, columns it takes; the first matter most
+    ("mean_cosine_between", "cosine between\nsequences", True, 23),
+    ("relative_drift", "relative\ndrift", True, 23),
+    ("participation_ratio_split", "dimensions\n(PR split)", False, 15),
+    ("mean_norm", "mean\nnorm", False, 9),
+    ("mean_cosine", "cosine\nall pairs", False, 12),
+    ("effective_rank", "effective\nrank", False, 14),
+    ("isoscore", "IsoScore", False, 16),
 )
 _OVER_STEPS = ("mean_cosine_between", "relative_drift", "participation_ratio_split")
 
@@ -40,17 +41,24 @@ def show(rows: pd.DataFrame) -> None:
 
 
 def _over_sites(rows: pd.DataFrame) -> Table:
-    present = [shown for shown in _SHOWN if (rows.measure == shown[0]).any()]
-    if not present:
-        present = [(name, name.replace("_", "\n"), True) for name in rows.measure.drop_duplicates()][:8]
-    table = Table(caption="value [95 % interval] (value of an isotropic cloud)", caption_justify="left")
-    table.add_column("site")
-    for head in ("n", *(head for _, head, _ in present)):
-        table.add_column(head, justify="right")
+    there = [shown for shown in _SHOWN if (rows.measure == shown[0]).any()]
+    if not there:
+        there = [(name, name.replace("_", "\n"), True, 24) for name in rows.measure.drop_duplicates()]
+    widths = accumulate((shown[3] for shown in there), initial=20)
+    present = [
+        shown for shown, width in zip(there, islice(widths, 1, None), strict=False) if width <= _width()
+    ]
+    fewer = "; a wider terminal shows more" if len(present) < len(there) else ""
+    table = Table(
+        caption=f"value [95 % interval] (value of an isotropic cloud){fewer}", caption_justify="left"
+    )
+    table.add_column("site", no_wrap=True)
+    for head in ("n", *(head for _, head, _, _ in present)):
+        table.add_column(head, justify="right", no_wrap=True)
     for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
         cells = part.set_index("measure")
         values = [
-            _cell(cells, name, interval) if name in cells.index else "" for name, _, interval in present
+            _cell(cells, name, interval) if name in cells.index else "" for name, _, interval, _ in present
         ]
         table.add_row(_site(kind, layer), str(cells.n.max()), *values)
     return table
@@ -70,8 +78,13 @@ def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
 
 
 def show_table(table: Table) -> None:
-    """Print a table to stdout, 140 columns wide when that is not a terminal."""
-    Console(width=None if Console().is_terminal else 140).print(table)
+    """Print a table to stdout; where that is not a terminal it may be 140 columns wide."""
+    Console(width=_width()).print(table)
+
+
+def _width() -> int:
+    console = Console()
+    return console.width if console.is_terminal else 140
 
 
 def _site(kind: object, layer: object) -> str:
@@ -94,6 +107,8 @@ def number(value: float) -> str:
     ('0.123', '1234', '0.000', '2.0e-09')
     """
     size = abs(value)
+    if size >= 1e6:
+        return f"{value:.2e}"
     if size >= 100:
         return f"{value:.0f}"
     if size >= 10:

@@ -59,6 +59,21 @@ class Batch:
         return replace(self, inputs=moved)
 
 
+def main_input(inputs: object) -> Tensor | None:
+    """The tensor that says what a sequence is: the tokens or their embeddings, else the first of floats."""
+    if isinstance(inputs, Tensor):
+        return inputs
+    if not isinstance(inputs, Mapping):
+        return None
+    floats = [
+        name for name, x in inputs.items() if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 1
+    ]
+    for name in ("input_ids", "inputs_embeds", *(name for name in floats if "mask" not in str(name))):
+        if isinstance(inputs.get(name), Tensor):
+            return inputs[name]
+    return next((x for x in inputs.values() if isinstance(x, Tensor) and x.dim() > 1), None)
+
+
 def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
     """Make a Batch of what a user's loop yields.
 
@@ -73,25 +88,43 @@ def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
         return Batch(item, None, content_keys(item.movedim(batch_axis, 0), seed))
     if isinstance(item, Mapping) and all(isinstance(name, str) for name in item):
         inputs = dict(item)
-        main = inputs.get("input_ids")
-        if main is None:
-            main = next((x for x in inputs.values() if isinstance(x, Tensor) and x.dim() > 1), None)
-        if isinstance(main, Tensor):
+        main = main_input(inputs)
+        if main is not None:
             counts = _not_padding(inputs)
-            return Batch(inputs, counts, _keys(main.movedim(batch_axis, 0), counts, seed))
+            keys = _keys(main.movedim(batch_axis, 0), counts, seed)
+            return Batch(inputs, counts, keys, decoder_counts=_decoder_counts(inputs))
     raise IsoscopeError(
         f"a batch is a tensor, a mapping of names to tensors, or a Batch; got {type(item).__name__}."
     )
 
 
 def _not_padding(inputs: Mapping[str, object]) -> Tensor | None:
-    """What is no padding, [b, t], as transformers says it or, the other way round, torch.nn."""
+    """What is no padding, [b, t], as transformers says it or, the other way round, torch.nn.
+
+    Of a mask [b, …, t, t], a position that may look at itself.
+    """
     mask, padding = inputs.get("attention_mask"), inputs.get("src_key_padding_mask")
-    if isinstance(mask, Tensor) and mask.dim() == 2:
-        return mask.bool().cpu()
+    if isinstance(mask, Tensor) and mask.dim() >= 2:
+        seen = (
+            mask > torch.finfo(mask.dtype).min / 2
+            if mask.is_floating_point() and mask.dim() > 2
+            else mask > 0
+        )
+        while seen.dim() > 3:
+            seen = seen[:, 0]
+        if seen.dim() == 3:
+            seen = seen[:, 0] if seen.shape[1] == 1 else seen.diagonal(dim1=1, dim2=2)
+        return seen.cpu()
     if isinstance(padding, Tensor) and padding.dim() == 2 and padding.dtype == torch.bool:
         return ~padding.cpu()
     return None
+
+
+def _decoder_counts(inputs: Mapping[str, object]) -> Tensor | None:
+    mask, fed = inputs.get("decoder_attention_mask"), inputs.get("decoder_input_ids")
+    if isinstance(mask, Tensor) and mask.dim() == 2:
+        return mask.bool().cpu()
+    return torch.ones(fed.shape, dtype=torch.bool) if isinstance(fed, Tensor) and fed.dim() == 2 else None
 
 
 def _keys(main: Tensor, counts: Tensor | None, seed: int) -> Tensor:

@@ -40,7 +40,7 @@ class Policy:
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
 
 
-def select_counted(seen: Tensor, batch: Batch) -> tuple[Tensor, Tensor, str]:
+def select_counted(seen: Tensor, batch: Batch, *, decoder: bool = False) -> tuple[Tensor, Tensor, str]:
     """From what flows at a site, the vectors that count [n, d], their sequence [n], and a remark.
 
     `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector. Where a site is shorter
@@ -49,7 +49,7 @@ def select_counted(seen: Tensor, batch: Batch) -> tuple[Tensor, Tensor, str]:
     their characters. Tokens before the patches of an image do not count. Where lengths do not fit, every
     position counts and the remark says so.
     """
-    size, counts = len(batch), batch.counts
+    size, counts = len(batch), batch.decoder_counts if decoder else batch.counts
     if seen.dim() == 2 and len(seen) == size:
         return seen, torch.arange(size, device=seen.device), ""
     if seen.dim() == 2 and counts is not None and len(seen) == counts.numel():
@@ -60,10 +60,7 @@ def select_counted(seen: Tensor, batch: Batch) -> tuple[Tensor, Tensor, str]:
             "what can be measured is [sequences, positions, dimensions]."
         )
     length = seen.shape[1]
-    if batch.decoder_counts is not None and batch.decoder_counts.shape[1] == length:
-        mine, remark = batch.decoder_counts, ""
-    else:
-        mine, remark = _fit(counts, size, length)
+    mine, remark = _fit(counts, size, length)
     if batch.patches is not None:
         mine = mine & (torch.arange(length) >= tokens_before(length, batch.patches))
     mine = mine.to(seen.device)

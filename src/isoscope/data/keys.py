@@ -28,7 +28,7 @@ def content_keys(rows: Tensor, seed: int) -> Tensor:
     """
     flat = rows.detach().cpu().contiguous().reshape(len(rows), math.prod(rows.shape[1:]))
     bits = flat.view(_BITS[flat.element_size()]).numpy().astype(np.int64, copy=False).view(np.uint64)
-    place = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) + _mix(np.array([seed], np.uint64)))
+    place = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) + _mix(np.array([seed % 2**64], np.uint64)))
     total = np.concatenate(
         [_mix(part ^ place).sum(axis=1) for part in _parts(bits)] or [np.zeros(0, np.uint64)]
     )

@@ -84,7 +84,8 @@ class Text:
         inputs = {"input_ids": ids, "attention_mask": mask}
         if self.start is not None:
             inputs["decoder_input_ids"] = torch.cat([torch.full((size, 1), self.start), ids[:, :-1]], dim=1)
-        return Batch(inputs, counts, keys)
+            shifted = torch.cat([torch.zeros(size, 1, dtype=torch.bool), counts[:, :-1]], dim=1)
+        return Batch(inputs, counts, keys, decoder_counts=None if self.start is None else shifted)
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""

@@ -19,20 +19,22 @@ Array = npt.NDArray[np.floating]
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors", ".csv")
 
 
-def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str]:
-    """The vectors in `file`, one a row, and a hash of the file.
+def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str, list[str]]:
+    """The vectors in `file`, one a row, a hash of the file, and remarks.
 
     `array` names one of several arrays (.npz, .safetensors) or the column that holds the vectors
-    (.parquet). Without it a file with one array has that, and a table has its number columns.
+    (.parquet). Without it a file with one array has that, and a table has its number columns, but for one
+    that numbers the rows.
     """
     if not file.exists():
         raise IsoscopeError(f"no file at '{file}'; give vectors as {', '.join(FORMATS)}.")
-    if file.suffix not in FORMATS:
+    if file.suffix.lower() not in FORMATS or not file.is_file():
         raise IsoscopeError(
             f"'{file}' has no format that is read here; give vectors as {', '.join(FORMATS)}."
         )
+    notes: list[str] = []
     try:
-        found = _read(file, array)
+        found = _read(file, array, notes)
     except (
         OSError,
         EOFError,
@@ -52,11 +54,12 @@ def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str]:
         raise IsoscopeError(f"{file} does not hold real numbers but {found.dtype}.")
     if found.ndim != 2:
         raise IsoscopeError(f"{file} holds the shape {found.shape}; vectors are [vectors, dimensions].")
-    return found.astype(np.result_type(found.dtype, np.float16)), _digest(file)
+    wanted = np.result_type(found.dtype, np.float16)
+    return found.astype(np.float64 if wanted.itemsize > 8 else wanted), _digest(file), notes
 
 
-def _read(file: Path, array: str | None) -> npt.NDArray[np.generic]:
-    match file.suffix:
+def _read(file: Path, array: str | None, notes: list[str]) -> npt.NDArray[np.generic]:
+    match file.suffix.lower():
         case ".npy":
             with file.open("rb") as stream:
                 begins = stream.read(6)
@@ -70,9 +73,9 @@ def _read(file: Path, array: str | None) -> npt.NDArray[np.generic]:
             tensors = load_safetensors(file.read_bytes())
             return tensors[_one_of(list(tensors), array, file)].double().numpy()
         case ".parquet":
-            return _from_table(pd.read_parquet(file), array, file)
+            return _from_table(pd.read_parquet(file), array, file, notes)
         case _:
-            return _from_table(pd.read_csv(file, header=_header(file)), array, file)
+            return _from_table(pd.read_csv(file, header=_header(file)), array, file, notes)
 
 
 def _one_of(names: list[str], asked: str | None, file: Path) -> str:
@@ -80,6 +83,8 @@ def _one_of(names: list[str], asked: str | None, file: Path) -> str:
         if asked not in names:
             raise unknown_name(f"array in {file}", asked, names)
         return asked
+    if not names:
+        raise IsoscopeError(f"{file} holds no array.")
     if len(names) != 1:
         raise IsoscopeError(
             f"{file} holds {len(names)} arrays; name one with --array: {', '.join(sorted(names))}."
@@ -87,7 +92,9 @@ def _one_of(names: list[str], asked: str | None, file: Path) -> str:
     return names[0]
 
 
-def _from_table(table: pd.DataFrame, column: str | None, file: Path) -> npt.NDArray[np.generic]:
+def _from_table(
+    table: pd.DataFrame, column: str | None, file: Path, notes: list[str]
+) -> npt.NDArray[np.generic]:
     if column is None:
         lists = [name for name in table if len(table) and isinstance(table[name].iloc[0], np.ndarray | list)]
         column = str(lists[0]) if len(lists) == 1 else None
@@ -96,9 +103,25 @@ def _from_table(table: pd.DataFrame, column: str | None, file: Path) -> npt.NDAr
             raise unknown_name(f"column in {file}", column, map(str, table))
         return np.stack([np.asarray(vector) for vector in table[column]])
     numbers = table.select_dtypes("number")
-    if numbers.shape[1] == 0:
-        raise IsoscopeError(f"{file} has no column of numbers; there are: {', '.join(map(str, table))}.")
-    return numbers.to_numpy(dtype=np.float64)
+    index = [name for name in numbers if _counts_rows(numbers[name])]
+    used = numbers.drop(columns=index)
+    if used.shape[1] == 0:
+        raise IsoscopeError(
+            f"{file} has no column of numbers; there are: {', '.join(map(str, table)) or 'none'}."
+        )
+    for name in table.columns.difference(numbers.columns, sort=False):
+        if pd.to_numeric(table[name], errors="coerce").notna().mean() > 0.5:
+            raise IsoscopeError(f"column '{name}' of {file} holds numbers but for some cells; mend those.")
+    left = [str(name) for name in table if name not in used]
+    if left:
+        notes.append(f"{used.shape[1]} columns of {file.name} are dimensions; left out: {', '.join(left)}")
+    return used.to_numpy(dtype=np.float64)
+
+
+def _counts_rows(column: pd.Series[float]) -> bool:
+    """Whether a column only numbers the rows, as an index or an id does."""
+    whole = pd.api.types.is_integer_dtype(column)
+    return bool(whole and len(column) > 2 and (column.diff().iloc[1:] == 1).all())
 
 
 def _header(file: Path) -> int | None:

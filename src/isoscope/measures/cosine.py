@@ -93,7 +93,9 @@ MEASURES = (
         formula="(‖ΣS_s‖² − Σ‖S_s‖²) / (n² − Σn_s²),  S_s = Σû over sequence s",
         says="How alike vectors from different sequences point: the anisotropy of the space itself, "
         "without what sequences share inside.",
-        misleads="Like every mean over pairs it hides clusters: two opposite cones average to 0.",
+        misleads="Like every mean over pairs it hides clusters: two opposite cones average to 0. Its "
+        "interval takes sequences for independent; chunks of one long text are not quite, and another "
+        "part of the text may lie outside it.",
         null="0",
         interval="jackknife over groups of whole sequences, from 8 sequences on",
         source="isoscope; the unbiased form of A",

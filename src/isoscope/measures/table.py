@@ -18,13 +18,13 @@ MEASURES: tuple[Measure, ...] = (
 _BY_NAME = {measure.name: measure for measure in MEASURES}
 
 
-def choose(names: Iterable[str] | None = None) -> tuple[Measure, ...]:
+def choose(names: str | Iterable[str] | None = None) -> tuple[Measure, ...]:
     """The measures of these names, in the table's order; all of them when none is named.
 
     >>> [measure.name for measure in choose(["drift", "mean_cosine"])]
     ['mean_cosine', 'drift']
     """
-    asked = set(names) if names is not None else set(_BY_NAME)
+    asked = {names} if isinstance(names, str) else set(_BY_NAME) if names is None else set(names)
     for name in sorted(asked - set(_BY_NAME)):
         raise unknown_name("measure", name, _BY_NAME)
     return tuple(measure for measure in MEASURES if measure.name in asked)

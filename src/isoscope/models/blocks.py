@@ -95,30 +95,45 @@ def _chains(module: nn.Module, trial: Callable[[], object]) -> frozenset[int]:
     }
     if not nested:
         return frozenset()
-    calls: dict[int, list[tuple[Any, Any]]] = {key: [] for key in nested}
+    calls: dict[int, list[tuple[list[Tensor], list[Tensor]]]] = {key: [] for key in nested}
     with ExitStack() as hooks:
         for key, stack in nested.items():
             for member in stack.children():
 
                 def note(block: nn.Module, args: Any, kwargs: Any, output: Any, key: int = key) -> None:
-                    calls[key].append((first_tensor((*args, *kwargs.values())), first_tensor(output)))
+                    calls[key].append((float_tensors(args, kwargs), float_tensors(output)))
 
                 hooks.enter_context(member.register_forward_hook(note, with_kwargs=True))
         trial()
     return frozenset(
-        key for key, made in calls.items() if len(made) > 1 and all(b[0] is a[1] for a, b in pairwise(made))
+        key for key, made in calls.items() if len(made) > 1 and all(handed_on(*two) for two in pairwise(made))
     )
 
 
-def first_tensor(given: Any) -> Tensor | None:
-    """The hidden state among what a block takes or gives: the first tensor of floats."""
-    if isinstance(given, Tensor):
-        return given
-    values = tuple(given.values()) if isinstance(given, dict) else given
-    for value in values if isinstance(values, tuple | list) else ():
-        if isinstance(value, Tensor) and value.is_floating_point():
-            return value
+def handed_on(
+    one: tuple[list[Tensor], list[Tensor]], next_one: tuple[list[Tensor], list[Tensor]]
+) -> tuple[int, int] | None:
+    """Where among what one block gives, and among what the next takes, the very same tensor stands."""
+    for gives, given in enumerate(one[1]):
+        for takes, taken in enumerate(next_one[0]):
+            if given is taken:
+                return gives, takes
     return None
+
+
+def float_tensors(*given: Any) -> list[Tensor]:
+    """The tensors of floats among what a block takes or gives, in order, one level deep."""
+    found = []
+    for value in given:
+        values = (
+            value.values()
+            if isinstance(value, dict)
+            else value
+            if isinstance(value, tuple | list)
+            else [value]
+        )
+        found += [part for part in values if isinstance(part, Tensor) and part.is_floating_point()]
+    return found
 
 
 def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:

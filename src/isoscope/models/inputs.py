@@ -112,17 +112,18 @@ def speaker(module: nn.Module) -> Speak | None:
     start = decoder_start(module)
     if start is None:
         return None
-    end = getattr(module.config, "eos_token_id", None)
+    talker: Any = module
+    end = getattr(talker.config, "eos_token_id", None)
 
     def speak(features: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        weights = module.get_input_embeddings().weight
+        weights = talker.get_input_embeddings().weight
         with at_rest(module):
-            heard = module.get_encoder()(*(x.to(weights.device, weights.dtype) for x in features.values()))[0]
+            heard = talker.get_encoder()(*(x.to(weights.device, weights.dtype) for x in features.values()))[0]
             said = torch.full((len(heard), 1), start, device=heard.device)
             for _ in range(MOST_SAID):
-                state = module.get_decoder()(input_ids=said, encoder_hidden_states=heard, use_cache=False)[0]
+                state = talker.get_decoder()(input_ids=said, encoder_hidden_states=heard, use_cache=False)[0]
                 said = torch.cat([said, (state[:, -1:] @ weights.T).argmax(-1)], dim=1)
-        ended = (said == end).cumsum(1).roll(1, dims=1) > 0
+        ended = said.eq(-1 if end is None else end).cumsum(1).roll(1, dims=1) > 0
         ended[:, 0] = True  # the start token
         return said, ~ended.cpu()
 

@@ -10,26 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
-from isoscope.models.blocks import find_blocks, first_tensor
+from isoscope.models.blocks import float_tensors
 from isoscope.sites import Site
 
 Receive = Callable[[Site, Tensor], None]
 
 
 @contextmanager
-def tap(module: nn.Module, blocks: Mapping[str, nn.Module], receive: Receive) -> Iterator[None]:
-    """While inside, every forward of `module` hands what flows at each site to `receive`, in order."""
+def tap(
+    module: nn.Module, blocks: Mapping[str, nn.Module], receive: Receive, *, gives: int = 0, takes: int = 0
+) -> Iterator[None]:
+    """While inside, every forward of `module` hands what flows at each site to `receive`, in order.
+
+    The hidden state is the tensor number `takes` of those a block takes, `gives` of those it gives.
+    """
     inside = {id(part) for block in blocks.values() for part in block.modules()}
-    flow = _Flow(receive)
+    flow = _Flow(receive, gives, takes)
     with ExitStack() as hooks:
         hooks.enter_context(module.register_forward_pre_hook(flow.start))
         hooks.enter_context(module.register_forward_hook(flow.finish))
@@ -45,8 +48,9 @@ def tap(module: nn.Module, blocks: Mapping[str, nn.Module], receive: Receive) ->
 class _Flow:
     """One forward at a time: counts the calls of blocks, and remembers what may be the model's output."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, gives: int, takes: int) -> None:
         self.receive = receive
+        self.gives, self.takes = gives, takes
         self.calls = 0
         self.last: Callable[[], Tensor | None] = lambda: None
         self.normed: Tensor | None = None
@@ -56,12 +60,12 @@ class _Flow:
 
     def enter_block(self, block: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if self.calls == 0:
-            self.receive(Site("layer", 0), _hidden((*inputs, *keywords.values()), block))
+            self.receive(Site("layer", 0), _hidden(float_tensors(inputs, keywords), self.takes, block))
         self.normed = None
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
         self.calls += 1
-        hidden = _hidden(output, block)
+        hidden = _hidden(float_tensors(output), self.gives, block)
         self.last = ref(hidden)
         self.receive(Site("layer", self.calls), hidden)
 
@@ -78,11 +82,10 @@ class _Flow:
             self.receive(Site("output"), normed)
 
 
-def _hidden(given: Any, block: nn.Module) -> Tensor:
-    found = first_tensor(given)
-    if found is None:
+def _hidden(found: list[Tensor], number: int, block: nn.Module) -> Tensor:
+    if not found:
         raise IsoscopeError(f"{type(block).__name__} passes on no tensor that could be measured.")
-    return found
+    return found[number] if number < len(found) else found[0]
 
 
 @contextmanager
@@ -104,68 +107,3 @@ def at_rest(module: nn.Module) -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fast)
         for part in training:
             part.training = True
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What a model shows: its blocks by name, the block each layer leaves, the shape at each site.
-
-    `channels` is the axis that holds the dimensions of a vector: the last, or 1 for feature maps.
-    """
-
-    blocks: Mapping[str, nn.Module]
-    leaves: Mapping[Site, str]
-    shapes: Mapping[Site, tuple[int, ...]]
-    channels: Mapping[Site, int]
-
-    def width(self, site: Site) -> int:
-        """The dimensions of a vector there."""
-        return self.shapes[site][self.channels[site]]
-
-    def vectors(self, site: Site, seen: Tensor) -> Tensor:
-        """A feature map [b, c, h, w] as its spatial positions [b, h·w, c]."""
-        return seen.movedim(self.channels[site], -1).flatten(1, -2)
-
-
-def survey(module: nn.Module, batch: Batch) -> Survey:
-    """Find the blocks of a model and the sites they show, in order. Runs it once or twice."""
-    shapes: dict[Site, tuple[int, ...]] = {}
-    leaves: dict[Site, str] = {}
-    with at_rest(module):
-        blocks = find_blocks(module, lambda: batch.call(module))
-        names = {id(block): name for name, block in blocks.items()}
-        called: list[str] = []
-
-        def note(site: Site, seen: Tensor) -> None:
-            shapes[site] = tuple(seen.shape)
-            if site.layer:
-                leaves[site] = called[-1]
-
-        with ExitStack() as hooks:
-            for block in blocks.values():
-                hooks.enter_context(block.register_forward_hook(lambda b, *_: called.append(names[id(b)])))
-            hooks.enter_context(tap(module, blocks, note))
-            batch.call(module)
-    if not shapes:
-        raise IsoscopeError(f"{type(module).__name__} never called its blocks ({', '.join([*blocks][:3])}).")
-    channels = {}
-    for site, shape in shapes.items():
-        block = blocks[leaves.get(site, next(iter(blocks)))] if site.kind == "layer" else module
-        channels[site] = _channel_axis(block, shape)
-    return Survey(blocks, leaves, shapes, channels)
-
-
-def _channel_axis(block: nn.Module, shape: tuple[int, ...]) -> int:
-    """1 where a convolution or batch norm of the block has as many channels as axis 1, else the last."""
-    if len(shape) < 4:
-        return -1
-    sizes: set[object] = set()
-    for part in block.modules():
-        sizes |= {getattr(part, name, None) for name in ("in_channels", "out_channels", "num_features")}
-    return 1 if shape[1] in sizes else -1
-
-
-def batch_axis(module: nn.Module) -> int:
-    """Which axis of what flows numbers the sequences: 1 for torch.nn's modules unless batch_first."""
-    attention = next((part for part in module.modules() if isinstance(part, nn.MultiheadAttention)), None)
-    return 1 if attention is not None and not attention.batch_first else 0

@@ -42,7 +42,7 @@ def _each(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading
 def _directions(found: list[Reading]) -> list[str]:
     between, bare = of(found, "mean_cosine_between"), of(found, "mean_cosine")
     if not between:
-        text = "Only the mean cosine over all pairs was measured; pairs within one sequence inflate it, "
+        text = "There is only the mean cosine over all pairs, which pairs within one sequence inflate, "
         return [f"{text}so no claim hangs on it."] if bare else []
     top, low = _ends(between)
     null = short(0.0 if math.isnan(top.null) else top.null)
@@ -57,11 +57,12 @@ def _directions(found: list[Reading]) -> list[str]:
     if whole:
         there = f" {where([top])} reads" if len(between) > 1 else " it reads"
         part = f"Over all pairs{there} {short(whole[0].value)}"
-        if whole[0].value > (top.high if top.bounded else top.value):
+        if top.bounded and whole[0].value > top.high:
             part += ", inflated by pairs within one sequence, which are alike"
         if rogue and whole[0].value > 0:
             which = f" ({rogue[0].note})" if rogue[0].note else ""
-            part += f"; the single largest dimension{which} makes {short(rogue[0].value)} of it"
+            share = f"{short(rogue[0].value)} of the {short(whole[0].value)}"
+            part += f"; the single largest dimension{which} makes {share}"
         out.append(f"{part}.")
     return out
 
@@ -91,7 +92,7 @@ def _drift(found: list[Reading]) -> list[str]:
         top, low = _ends(drifts)
         text = f"The relative drift is {short(low.value)} ({low.site}) to {short(top.value)} ({top.site})"
         text = text if len(drifts) > 1 else f"The relative drift is {short(top.value)}"
-        out.append(f"{text}; without an interval or a null it cannot be told from chance.")
+        out.append(f"{text}; without an interval it cannot be told from chance.")
     if norms:
         top, low = _ends(norms)
         text = f"The mean length of a vector is {short(low.value)}"
@@ -118,7 +119,10 @@ def _spectrum(found: list[Reading]) -> list[str]:
         top = max(shares, key=lambda r: r.value)
         at = f" in {where([top])}" if len(shares) > 1 else ""
         most = "at most " if len(shares) > 1 else ""
-        out.append(f"One single direction holds {most}{short(100 * top.value)} % of the variance{at}.")
+        null = (
+            f"; in an isotropic cloud it holds {short(100 * top.null)} %" if math.isfinite(top.null) else ""
+        )
+        out.append(f"One single direction holds {most}{short(100 * top.value)} % of the variance{at}{null}.")
     return out
 
 

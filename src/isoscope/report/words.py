@@ -135,20 +135,19 @@ def _training(found: list[Reading]) -> str:
         text += (
             f"{spread([a.value for a, _ in pairs], plain)}, then {spread([b.value for _, b in pairs], plain)}"
         )
-        turns = [turn for a, b in pairs if (turn := _turn(found, a, b))]
-        return f"{text}{f'; {turns[0]} on the way' if turns else ''}."
-    moves = [_move(found, "rose", rose)] if rose else []
-    moves += [_move(found, "fell", fell)] if fell else []
+        return f"{text}{_turn(found, pairs)}."
+    moves = [_move("rose", rose)] if rose else []
+    moves += [_move("fell", fell)] if fell else []
     null = plain(_null(pairs[0][1]))
     rest = f"; in {where(still)} no change can be told from chance" if still else ""
-    return f"{span} the {_SUBJECT} {' and '.join(moves)}, where an isotropic cloud has {null}{rest}."
+    turn = _turn(found, pairs)
+    return f"{span} the {_SUBJECT} {' and '.join(moves)}, where an isotropic cloud has {null}{rest}{turn}."
 
 
-def _move(found: list[Reading], verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
-    a, b = max(pairs, key=lambda pair: _reach(found, pair[0].site))
+def _move(verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
+    a, b = max(pairs, key=lambda pair: abs(pair[1].value - pair[0].value))
     old, new = two(a.value, b.value)
-    turn = _turn(found, a, b)
-    change = f"from {old} to {new}{f', {turn} on the way' if turn else ''}"
+    change = f"from {old} to {new}"
     if a.kind == "cloud":
         return f"{verb} {change}"
     if len(pairs) == 1:
@@ -156,24 +155,21 @@ def _move(found: list[Reading], verb: str, pairs: list[tuple[Reading, Reading]])
     return f"{verb} in {where(b for _, b in pairs)}, most in {where([b])} ({change})"
 
 
-def _reach(found: list[Reading], site: str) -> float:
-    """How far the values of a site lie apart over all steps."""
-    values = [r.value for r in found if r.site == site]
-    return max(values) - min(values)
-
-
-def _turn(found: list[Reading], a: Reading, b: Reading) -> str:
-    """A peak or a trough between the two steps that the intervals tell from both ends."""
-    between = [r for r in found if r.site == a.site and r.step not in (a.step, b.step)]
-    peaks = [r for r in between if r.low > max(a.high, b.high)]
-    troughs = [r for r in between if r.high < min(a.low, b.low)]
-    if peaks:
-        top = max(peaks, key=lambda r: r.value)
-        return f"with a peak of {plain(top.value)} at step {top.step:,}"
-    if troughs:
-        bottom = min(troughs, key=lambda r: r.value)
-        return f"with a low of {plain(bottom.value)} at step {bottom.step:,}"
-    return ""
+def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
+    """The widest peak or trough between the two steps that the intervals tell from both ends."""
+    turns: list[tuple[float, str]] = []
+    for a, b in pairs:
+        place = "" if a.kind == "cloud" or len(pairs) == 1 else f" in {where([a])}"
+        for r in (r for r in found if r.site == a.site and r.step not in (a.step, b.step)):
+            if r.low > max(a.high, b.high):
+                turns.append(
+                    (r.value - max(a.value, b.value), f"a peak of {plain(r.value)}{place} at step {r.step:,}")
+                )
+            elif r.high < min(a.low, b.low):
+                turns.append(
+                    (min(a.value, b.value) - r.value, f"a low of {plain(r.value)}{place} at step {r.step:,}")
+                )
+    return f"; on the way it has {max(turns)[1]}" if turns else ""
 
 
 def _models(found: list[Reading]) -> str:

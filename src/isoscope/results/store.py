@@ -79,12 +79,13 @@ class RunFolder:
     def _read(file: Path) -> tuple[pd.DataFrame, dict[str, object]]:
         try:
             table = pq.read_table(file)
-        except (OSError, pa.ArrowInvalid) as reason:
-            raise IsoscopeError(f"cannot read {file}: {reason}. Remove it to measure it again.") from reason
-        facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-        if facts.get("schema") != SCHEMA:
-            raise _other_schema(file, facts.get("schema"))
-        return table.to_pandas().astype(COLUMNS), facts
+            facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
+            if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
+                raise _other_schema(file, facts.get("schema"))
+            return table.to_pandas()[list(COLUMNS)].astype(COLUMNS), {"unit": file.stem, **facts}
+        except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
+            why = str(reason).splitlines()[0].rstrip(".")
+            raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
 
 
 def open_run(path: str | Path, run: Run) -> RunFolder:
@@ -128,13 +129,14 @@ def read_run(path: str | Path) -> RunFolder:
         ) from reason
     except (OSError, ValueError) as reason:
         raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
-    if not isinstance(told, dict) or told.get("schema") != SCHEMA:
-        raise _other_schema(file, told.get("schema") if isinstance(told, dict) else None)
-    told.pop("id", None)
-    try:
-        return RunFolder(folder, Run(**told))
-    except TypeError as reason:
-        raise IsoscopeError(f"{file} does not have the fields of a run: {reason}.") from reason
+    if isinstance(told, dict) and told.get("schema") != SCHEMA:
+        raise _other_schema(file, told.get("schema"))
+    parts = {"kind": str, "title": str, "question": dict, "measures": dict, "versions": dict, "created": str}
+    if not isinstance(told, dict) or not all(
+        isinstance(told.get(name), kind) for name, kind in parts.items()
+    ):
+        raise IsoscopeError(f"{file} does not have the fields of a run: {', '.join(parts)}.")
+    return RunFolder(folder, Run(**{name: told[name] for name in parts}))
 
 
 def _other_schema(file: Path, found: object) -> IsoscopeError:

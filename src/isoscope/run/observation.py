@@ -48,7 +48,8 @@ class Observation:
         for row in self._rows:
             if row.measure == "not_finite" and row.value > 0:
                 where = Site(row.kind, row.layer)
-                told.append(f"{where}: {row.value:.0f} of {row.n} vectors have NaN or Inf and are left out")
+                bad = f"{row.value:.0f} of {row.n} vectors"
+                told.append(f"{where}: {bad} have NaN or Inf, or overflow, and are left out")
         return told
 
     def known(self) -> dict[str, object]:
@@ -57,6 +58,8 @@ class Observation:
 
     def merge(self, other: Observation) -> Observation:
         """The observation of both streams; sites and records must be the same."""
+        if (self.model, self.revision, self.step) != (other.model, other.revision, other.step):
+            raise ValueError("observations of different models do not merge")
         if self.records.keys() != other.records.keys():
             raise ValueError("observations of different sites do not merge")
         if any(mine.keys() != other.records[site].keys() for site, mine in self.records.items()):
@@ -65,7 +68,12 @@ class Observation:
             site: {kind: stat.merge(other.records[site][kind]) for kind, stat in mine.items()}
             for site, mine in self.records.items()
         }
-        return replace(self, records=joined, facts=_joined_facts(self.facts, other.facts))
+        return replace(
+            self,
+            records=joined,
+            facts=_joined_facts(self.facts, other.facts),
+            remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """Measures go to another process by name: their readings are code."""

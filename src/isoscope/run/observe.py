@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sized
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +21,8 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.table import choose
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
-from isoscope.models.tap import Survey, at_rest, batch_axis, survey, tap
+from isoscope.models.survey import Survey, sequence_first, survey
+from isoscope.models.tap import at_rest, tap
 from isoscope.run.memory import DEFAULT, Plan, plan
 from isoscope.run.observation import Observation
 from isoscope.sites import Site, select
@@ -49,21 +51,18 @@ def observe(
     """
     chosen = choose(measures)
     source = _as_model(model)
-    batches = _as_batches(data, source)
-    axis = batch_axis(source.module)
+    batches = _as_batches(data, source, seed)
     device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
     total = batches.size if isinstance(batches, Data) else None
     folder: _Folder | None = None
     done = 0
     for item in batches:
-        batch = as_batch(item, seed=seed, batch_axis=axis).to(device)
         if folder is None:
-            # one sequence is enough to see the widths, where it is known how to take one
-            alone = isinstance(batches, Data) or isinstance(batch.inputs, Tensor)
-            found = survey(source.module, batch.first(axis) if alone else batch)
+            found = look(source, item)
             sites = select(found.shapes, layers)
             kept = plan(map(found.width, sites), dict.fromkeys(m.stat for m in chosen), memory)
-            folder = _Folder(sites, kept, found, axis)
+            folder = _Folder(sites, kept, found)
+        batch = as_batch(item, seed=seed, batch_axis=found.input_axis).to(device)
         folder.fold(source.module, batch)
         done += len(batch)
         if progress is not None:
@@ -81,6 +80,16 @@ def observe(
         remarks=(*source.notes, *left_out, *folder.remarks()),
         not_kept=folder.kept.not_kept,
     )
+
+
+def look(source: Model, item: object) -> Survey:
+    """Survey a model on a first batch: on one sequence of it where it is known how to take one."""
+    device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
+    alone = isinstance(item, Batch | Tensor) and not sequence_first(source.module)
+    if isinstance(item, Tensor) and not alone and item.shape[0] == item.shape[1] > 1:
+        item = item[1:]  # as many sequences as positions: one fewer tells the two apart
+    batch = as_batch(item, seed=0).to(device)
+    return survey(source.module, batch.first() if alone else batch)
 
 
 def describe(
@@ -103,7 +112,9 @@ def describe(
     '0.990'
     """
     chosen = choose(measures)
-    cloud = torch.as_tensor(points)
+    cloud = points.detach() if isinstance(points, Tensor) else torch.as_tensor(np.asarray(points))
+    if cloud.is_complex():
+        raise IsoscopeError("a cloud holds real numbers; got complex ones.")
     if cloud.dim() != 2:
         raise IsoscopeError(f"a cloud is [vectors, dimensions]; got the shape {tuple(cloud.shape)}.")
     if len(cloud) < 2 or cloud.shape[1] < 1:
@@ -130,10 +141,12 @@ def describe(
 
 def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
     """Number the sequences 0 … s−1, with a key each from the content of all its vectors."""
-    keys = content_keys(cloud, seed)
+    keys = content_keys(cloud.float(), seed)  # the same for one cloud from any format
     if sequence is None:
         return None, keys
     names = torch.as_tensor(sequence)
+    if names.is_floating_point() and names.isnan().any():
+        raise IsoscopeError("sequence holds NaN; it needs one number a vector.")
     if names.shape != (len(cloud),):
         raise IsoscopeError(
             f"sequence has the shape {tuple(names.shape)}; it needs one number a vector, ({len(cloud)},)."
@@ -146,10 +159,9 @@ def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Ten
 class _Folder:
     """Folds what the tap shows into records, site by site."""
 
-    def __init__(self, sites: tuple[Site, ...], kept: Plan, found: Survey, axis: int) -> None:
+    def __init__(self, sites: tuple[Site, ...], kept: Plan, found: Survey) -> None:
         self.kept = kept
         self.found = found
-        self.axis = axis
         self.records: dict[Site, dict[type[Stat], Stat]] = {site: {} for site in sites}
         self._remarks: dict[Site, str] = {}
 
@@ -158,15 +170,15 @@ class _Folder:
             if site in self.records:
                 self._add(site, seen.detach(), batch)
 
-        with at_rest(module), tap(module, self.found.blocks, receive):
+        found = self.found
+        with at_rest(module), tap(module, found.blocks, receive, gives=found.gives, takes=found.takes):
             batch.call(module)
 
     def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        if seen.dim() == 3 and self.axis == 1:
-            seen = seen.transpose(0, 1)
-        elif seen.dim() > 3:  # a feature map has no tokens before its positions
-            seen, batch = self.found.vectors(site, seen), replace(batch, patches=None)
-        points, sequence, remark = select_counted(seen, batch)
+        if seen.dim() > 3:  # a feature map has no tokens before its positions
+            batch = replace(batch, patches=None)
+        decoder = site in self.found.decoder
+        points, sequence, remark = select_counted(self.found.vectors(site, seen), batch, decoder=decoder)
         if remark:
             self._remarks[site] = remark
         vectors = Vectors.see(points, sequence, batch.keys)
@@ -190,9 +202,9 @@ def _as_model(model: str | Model | nn.Module) -> Model:
     return model if isinstance(model, Model) else Model(model, type(model).__name__)
 
 
-def _as_batches(data: str | Iterable[Any], model: Model) -> Iterable[Any]:
+def _as_batches(data: str | Iterable[Any], model: Model, seed: int) -> Iterable[Any]:
     if not isinstance(data, str):
         if isinstance(data, Sized) and len(data) == 0:
             raise IsoscopeError("the data holds no batch; there is nothing to measure.")
         return data
-    return open_data(data, model)
+    return open_data(data, model, seed=seed)

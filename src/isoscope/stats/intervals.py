@@ -13,7 +13,7 @@ import math
 from scipy import stats
 from torch import Tensor
 
-LEAST_SEQUENCES = 8
+LEAST_SEQUENCES, LEAST_GROUPS = 8, 5
 LEVEL = 0.95
 FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
 
@@ -60,4 +60,4 @@ def _error(value: float, without: Tensor, count: Tensor) -> tuple[float, float]:
 
 def enough(sequences: Tensor) -> bool:
     """Whether the groups [G] hold sequences enough for an interval; equal sequences share a group."""
-    return float(sequences.sum()) >= LEAST_SEQUENCES and int((sequences > 0).sum()) > 1
+    return float(sequences.sum()) >= LEAST_SEQUENCES and int((sequences > 0).sum()) >= LEAST_GROUPS

@@ -1,0 +1,178 @@
+"""Look at a model once before measuring it: its blocks, its sites, and how to read what flows there.
+
+One run on a little data settles what structure alone does not: which of a block's tensors is the hidden
+state (the one that the next block takes up), which axis numbers the sequences, which holds the dimensions
+of a vector, and which sites belong to a decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch, main_input
+from isoscope.errors import IsoscopeError
+from isoscope.models.blocks import find_blocks, float_tensors, handed_on
+from isoscope.models.tap import at_rest, tap
+from isoscope.sites import Site
+
+_FAILURES = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
+_Call = tuple[str, list[Tensor], list[Tensor]]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a model shows: its blocks by name, the block each layer leaves, the shape at each site.
+
+    `channels` is the axis that holds the dimensions of a vector: the last, or 1 for feature maps.
+    `input_axis` and `flow_axis` number the sequences in what the model takes and in what flows.
+    """
+
+    blocks: Mapping[str, nn.Module]
+    leaves: Mapping[Site, str]
+    shapes: Mapping[Site, tuple[int, ...]]
+    channels: Mapping[Site, int]
+    decoder: frozenset[Site]
+    gives: int
+    takes: int
+    input_axis: int
+    flow_axis: int
+
+    def width(self, site: Site) -> int:
+        """The dimensions of a vector there."""
+        return self.shapes[site][self.channels[site]]
+
+    def vectors(self, site: Site, seen: Tensor) -> Tensor:
+        """What flows as [b, t, d]: sequences first, a feature map [b, c, h, w] as its positions."""
+        if seen.dim() == 3 and self.flow_axis == 1:
+            return seen.transpose(0, 1)
+        return seen.movedim(self.channels[site], -1).flatten(1, -2) if seen.dim() > 3 else seen
+
+
+def survey(module: nn.Module, batch: Batch) -> Survey:
+    """Find the blocks of a model and the sites they show, in order. Runs it two or three times."""
+    try:
+        with at_rest(module):
+            return _survey(module, batch)
+    except _FAILURES as reason:
+        told = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
+        raise IsoscopeError(f"{type(module).__name__} cannot be run on this data: {told}.") from reason
+
+
+def _survey(module: nn.Module, batch: Batch) -> Survey:
+    blocks = find_blocks(module, lambda: batch.call(module))
+    calls, attended = _calls(module, blocks, batch)
+    if not calls:
+        raise IsoscopeError(f"{type(module).__name__} never called its blocks ({', '.join([*blocks][:3])}).")
+    gives, takes = _hidden_state(calls)
+    shapes: dict[Site, tuple[int, ...]] = {}
+    with tap(module, blocks, lambda site, x: shapes.update({site: tuple(x.shape)}), gives=gives, takes=takes):
+        batch.call(module)
+    leaves = {Site("layer", number): name for number, (name, _, _) in enumerate(calls, start=1)}
+    flow_axis = _flow_axis(shapes[Site("layer", 1)], attended)
+    return Survey(
+        blocks=blocks,
+        leaves=leaves,
+        shapes=shapes,
+        channels={site: _channel_axis(module, blocks, leaves, site, shape) for site, shape in shapes.items()},
+        decoder=_decoder_sites(module, blocks, leaves),
+        gives=gives,
+        takes=takes,
+        input_axis=_input_axis(batch, shapes[Site("layer", 1)], flow_axis),
+        flow_axis=flow_axis,
+    )
+
+
+def sequence_first(module: nn.Module) -> bool:
+    """Whether attention inside may take its sequences second, as torch.nn does unless told."""
+    return any(isinstance(part, nn.MultiheadAttention) and not part.batch_first for part in module.modules())
+
+
+def _calls(
+    module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch
+) -> tuple[list[_Call], tuple[int, tuple[int, ...]] | None]:
+    """Every call of a block with what it takes and gives; and the axis and shape of the first attention."""
+    calls: list[_Call] = []
+    attended: list[tuple[int, tuple[int, ...]]] = []
+    names = {id(block): name for name, block in blocks.items()}
+
+    def note(block: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        calls.append((names[id(block)], float_tensors(args, kwargs), float_tensors(output)))
+
+    def attend(part: nn.MultiheadAttention, args: Any, kwargs: Any) -> None:
+        attended.append((0 if part.batch_first else 1, tuple(float_tensors(args, kwargs)[0].shape)))
+
+    with ExitStack() as hooks:
+        for block in {id(block): block for block in blocks.values()}.values():
+            hooks.enter_context(block.register_forward_hook(note, with_kwargs=True))
+        for part in module.modules():
+            if isinstance(part, nn.MultiheadAttention):
+                hooks.enter_context(part.register_forward_pre_hook(attend, with_kwargs=True))
+        batch.call(module)
+    return calls, attended[0] if attended else None
+
+
+def _hidden_state(calls: list[_Call]) -> tuple[int, int]:
+    """Which tensor of those given and taken is handed on; failing that, the first pair of one shape."""
+    for one, following in pairwise(calls):
+        if (found := handed_on(one[1:], following[1:])) is not None:
+            return found
+    _, taken, given = calls[0]
+    for takes, x in enumerate(taken):
+        for gives, y in enumerate(given):
+            if x.shape == y.shape:
+                return gives, takes
+    return 0, 0
+
+
+def _flow_axis(shape: tuple[int, ...], attended: tuple[int, tuple[int, ...]] | None) -> int:
+    """The axis of the sequences in what flows: that of the attention, unless a block swaps the two."""
+    if attended is None or len(shape) != 3:
+        return 0
+    axis, inside = attended
+    swapped = shape[:2] != inside[:2] and shape[:2] == inside[1::-1]
+    return 1 - axis if swapped else axis
+
+
+def _input_axis(batch: Batch, shape: tuple[int, ...], flow_axis: int) -> int:
+    """The axis of the sequences in what the model takes: that of the flow, unless the model swaps the two."""
+    main = main_input(batch.inputs)
+    if main is None or main.dim() < 2 or len(shape) != 3:
+        return 0
+    taken = tuple(main.shape[:2])
+    swapped = taken != shape[:2] and taken == shape[1::-1]
+    same = taken == shape[:2]
+    return (1 - flow_axis if swapped else flow_axis) if swapped or same else 0
+
+
+def _channel_axis(
+    module: nn.Module,
+    blocks: Mapping[str, nn.Module],
+    leaves: Mapping[Site, str],
+    site: Site,
+    shape: tuple[int, ...],
+) -> int:
+    """1 where a convolution or batch norm of the block has as many channels as axis 1, else the last."""
+    if len(shape) < 4:
+        return -1
+    block = blocks[leaves.get(site, next(iter(blocks)))] if site.kind == "layer" else module
+    sizes: set[object] = set()
+    for part in block.modules():
+        sizes |= {getattr(part, name, None) for name in ("in_channels", "out_channels", "num_features")}
+    return 1 if shape[1] in sizes else -1
+
+
+def _decoder_sites(
+    module: nn.Module, blocks: Mapping[str, nn.Module], leaves: Mapping[Site, str]
+) -> frozenset[Site]:
+    """The sites of an encoder-decoder that lie in its decoder, its output among them."""
+    if not getattr(getattr(module, "config", None), "is_encoder_decoder", False):
+        return frozenset()
+    decoder = getattr(module, "get_decoder", lambda: None)()
+    inside = {id(part) for part in decoder.modules()} if isinstance(decoder, nn.Module) else set()
+    return frozenset({site for site, name in leaves.items() if id(blocks[name]) in inside} | {Site("output")})
