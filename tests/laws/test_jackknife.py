@@ -68,4 +68,6 @@ def test_one_group_has_no_spread():
 
 
 def test_eight_sequences_are_enough():
-    assert enough(torch.tensor([5.0, 3.0])) and not enough(torch.tensor([5.0, 2.0]))
+    assert enough(torch.tensor([2.0, 2.0, 2.0, 1.0, 1.0]))
+    assert not enough(torch.tensor([2.0, 2.0, 1.0, 1.0, 1.0]))
+    assert not enough(torch.tensor([5.0, 3.0, 1.0, 1.0]))  # copies of four: too few differ

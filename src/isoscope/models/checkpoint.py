@@ -120,6 +120,8 @@ def _optional(name: str) -> bool:
 def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:
     import transformers
 
+    # the end of text comes right after the words: 50256 of them in English, 50257 in many languages
+    end = min(50256 if dims["n_vocab"] == 51864 else 50257, dims["n_vocab"] - 2)
     config = transformers.WhisperConfig(
         vocab_size=dims["n_vocab"],
         num_mel_bins=dims["n_mels"],
@@ -132,9 +134,10 @@ def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor])
         decoder_attention_heads=dims["n_text_head"],
         decoder_ffn_dim=4 * dims["n_text_state"],
         max_target_positions=dims["n_text_ctx"],
-        decoder_start_token_id=50257
-        if dims["n_vocab"] == 51864
-        else 50258,  # English only, or many languages
+        decoder_start_token_id=end + 1,
+        bos_token_id=end,
+        eos_token_id=end,
+        pad_token_id=end,
     )
     renamed = {}
     for name, value in weights.items():
