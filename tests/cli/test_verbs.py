@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 
 from isoscope import describe, read_run
 from tests.conftest import Answer
+from tests.models import modal
 
 Isoscope = Callable[..., Answer]
 
@@ -232,3 +233,26 @@ def test_undefined_readings_are_told_in_the_terminal(
 def test_any_seed_will_do(isoscope: Isoscope, tmp_path: Path, points: np.ndarray, seed: int) -> None:
     np.save(tmp_path / "vectors.npy", points)
     assert isoscope("cloud", tmp_path / "vectors.npy", "--seed", seed).code == 0
+
+
+def test_compare_puts_text_images_sound_and_a_cnn_on_one_page(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path
+) -> None:
+    isoscope("measure", tiny_bert, "--limit", 12, "--out", tmp_path / "text")
+    models = [modal.save(family, tmp_path / family) for family in ("vit", "hubert", "resnet")]
+    asked = ("compare", tmp_path / "text", *models, "--limit", 10, "--out", tmp_path / "together")
+    answer = isoscope(*asked)
+    assert answer.code == 0
+    kept = read_run(tmp_path / "together").frame()
+    assert set(kept.model) == {str(place) for place in (tmp_path / "text", *models)} | {"all models"}
+    assert "does the mean cosine follow the drift" in answer.out
+    assert "spearman" in (tmp_path / "together" / "report.html").read_text()
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "together" / "rows").iterdir()}
+    assert isoscope(*asked).code == 0
+    again = {file: file.stat().st_mtime_ns for file in before if "comparison" not in file.name}
+    assert again.items() <= before.items()
+    assert isoscope("compare", tmp_path / "text", tmp_path / "text").code == 2
+
+
+def test_list_data(isoscope: Isoscope) -> None:
+    assert "handwritten digits" in isoscope("list", "data").out

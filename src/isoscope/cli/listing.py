@@ -6,17 +6,22 @@ from typing import Annotated
 
 import typer
 
-WHAT = ("measures",)
+WHAT = ("measures", "data")
 
 
-def list_(what: Annotated[str, typer.Argument(help="measures")] = "measures") -> None:
-    """List the measures: formula, what each says and how it misleads, range, null, interval, source."""
+def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measures") -> None:
+    """List the measures (formula, what each says, how it misleads, null, interval) or the kinds of data."""
     from isoscope.cli import screen
+    from isoscope.data.source import KINDS
     from isoscope.errors import unknown_name
     from isoscope.measures.table import MEASURES
 
     if what not in WHAT:
         raise unknown_name("list", what, WHAT)
+    if what == "data":
+        for address, takes, is_ in KINDS:
+            screen.say(f"{address:<20} for {takes:<7} {is_}")
+        return
     for measure in MEASURES:
         told = measure.explanation()
         screen.say(f"{measure.name}: {measure.title}")

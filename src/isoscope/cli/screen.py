@@ -27,24 +27,30 @@ _SHOWN = (  # measure, heading, whether its interval is shown, columns it takes;
     ("effective_rank", "effective\nrank", False, 14),
     ("isoscore", "IsoScore", False, 16),
 )
+_NAME = 28  # columns a model's name may take
 _OVER_STEPS = ("mean_cosine_between", "relative_drift", "participation_ratio_split")
 
 
 def show(rows: pd.DataFrame) -> None:
     """Print one line a site; of several steps, one table a measure with a line a step."""
+    compared = rows[rows.kind == "comparison"]
+    rows = rows[rows.kind != "comparison"]
     if rows.step.nunique() > 1:
         asked = [name for name in _OVER_STEPS if (rows.measure == name).any()]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
             show_table(_over_steps(rows, name))
     else:
         show_table(_over_sites(rows))
+    if len(compared):
+        show_table(_comparison(compared))
 
 
 def _over_sites(rows: pd.DataFrame) -> Table:
     there = [shown for shown in _SHOWN if (rows.measure == shown[0]).any()]
     if not there:
         there = [(name, name.replace("_", "\n"), True, 24) for name in rows.measure.drop_duplicates()]
-    widths = accumulate((shown[3] for shown in there), initial=20)
+    several = rows.model.nunique() > 1
+    widths = accumulate((shown[3] for shown in there), initial=20 + several * (_NAME + 3))
     present = [
         shown for shown, width in zip(there, islice(widths, 1, None), strict=False) if width <= _width()
     ]
@@ -52,15 +58,39 @@ def _over_sites(rows: pd.DataFrame) -> Table:
     table = Table(
         caption=f"value [95 % interval] (value of an isotropic cloud){fewer}", caption_justify="left"
     )
-    table.add_column("site", no_wrap=True)
+    for head in ("model", "site") if several else ("site",):
+        table.add_column(head, no_wrap=True)
     for head in ("n", *(head for _, head, _, _ in present)):
         table.add_column(head, justify="right", no_wrap=True)
-    for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
+    last = ""
+    for (model, kind, layer), part in rows.groupby(["model", "kind", "layer"], dropna=False, sort=False):
         cells = part.set_index("measure")
         values = [
             _cell(cells, name, interval) if name in cells.index else "" for name, _, interval, _ in present
         ]
-        table.add_row(_site(kind, layer), str(cells.n.max()), *values)
+        if several and last not in ("", model):
+            table.add_section()
+        name = ["" if model == last else _short(str(model))] if several else []
+        table.add_row(*name, _site(kind, layer), str(cells.n.max()), *values)
+        last = str(model)
+    return table
+
+
+def _comparison(rows: pd.DataFrame) -> Table:
+    title = (
+        "does the mean cosine follow the drift from layer to layer? (p nominal: layers are not independent)"
+    )
+    table = Table(title=title, title_justify="left")
+    names = list(rows.measure.drop_duplicates())
+    for head in ("model", "layers", *(name.replace("_", "\n", 1).replace("_", " ") for name in names)):
+        table.add_column(head, justify="left" if head == "model" else "right")
+    for model, part in rows.groupby("model", sort=False):
+        cells = part.set_index("measure")
+        told = [
+            f"{number(float(cells.value[name]))} ({cells.note[name].removeprefix('nominal ')})"
+            for name in names
+        ]
+        table.add_row(_short(str(model)), str(cells.n.max()), *told)
     return table
 
 
@@ -75,6 +105,11 @@ def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
         lost = [number(float(loss[step]))] if len(loss) else []
         table.add_row(str(step), *lost, *map(number, part.value))
     return table
+
+
+def _short(name: str) -> str:
+    """The end of a long name, which tells most."""
+    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
 def show_table(table: Table) -> None:

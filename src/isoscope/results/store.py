@@ -44,9 +44,10 @@ class RunFolder:
         """The units that are there, by name of their file, so the order does not depend on the disk."""
         return [str(self._read(file)[1]["unit"]) for file in self._files()]
 
-    def write(self, unit: str, rows: Iterable[Row], facts: Mapping[str, object]) -> None:
+    def write(self, unit: str, rows: Iterable[Row] | pd.DataFrame, facts: Mapping[str, object]) -> None:
         """Keep the rows of one unit and what is known of it, whole or not at all."""
-        body = pa.Table.from_pandas(frame(rows), schema=_ARROW_SCHEMA, preserve_index=False)
+        table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
+        body = pa.Table.from_pandas(table, schema=_ARROW_SCHEMA, preserve_index=False)
         note = json.dumps({"unit": unit, "schema": SCHEMA, **facts}, sort_keys=True)
         buffer = pa.BufferOutputStream()
         pq.write_table(body.replace_schema_metadata({_FACTS: note.encode()}), buffer)

@@ -1,0 +1,57 @@
+"""`isoscope compare`: runs and models side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.options import Json, Out, default_out
+
+
+def compare(
+    what: Annotated[
+        list[str], typer.Argument(help="Run folders, or models, which are measured on embedded data.")
+    ],
+    limit: Annotated[int, typer.Option(min=1, help="For models: at most so many sequences.")] = 64,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Put runs and models side by side, and see whether anisotropy follows drift in each and over all."""
+    from isoscope.cli import screen
+    from isoscope.cli.finish import finish
+    from isoscope.errors import IsoscopeError
+    from isoscope.measures.table import MEASURES
+    from isoscope.models.inputs import open_data
+    from isoscope.models.source import load
+    from isoscope.results.store import open_run, read_run
+    from isoscope.run.compare import EXPLANATIONS, correlations
+    from isoscope.run.observe import observe
+    from isoscope.run.provenance import new_run
+
+    if len(set(what)) < len(what):
+        raise IsoscopeError("the same run or model is named twice; name each once.")
+    runs = {name: read_run(name) for name in what if (Path(name) / "run.json").exists()}
+    ids = {name: runs[name].run.id if name in runs else "" for name in what}
+    run = new_run("compare", " · ".join(what), {"compared": ids, "limit": limit}, MEASURES)
+    folder = open_run(
+        out or default_out("compare", run.id), replace(run, measures={**run.measures, **EXPLANATIONS})
+    )
+    for name in what:
+        if folder.has(name):
+            continue
+        if name in runs:
+            table, facts = runs[name].frame(), dict[str, object](run=runs[name].run.id)
+            table = table[table.step.isna() | (table.step == table.step.max())]
+        else:
+            model = load(name)
+            with screen.bar(f"measuring {name}") as progress:
+                seen = observe(model, open_data("embedded", model, limit=limit), progress=progress)
+                table, facts = seen.frame(), seen.known()
+        table = table[table.kind.isin(["layer", "output", "cloud"])]
+        folder.write(name, table.assign(run=run.id, model=name), facts)
+    together = folder.frame()
+    rows = correlations(together[together.kind != "comparison"], run.id)
+    finish(folder, json=json, unit="comparison", rows=rows, facts={})

@@ -1,0 +1,74 @@
+"""Whether a model's anisotropy follows its drift from layer to layer, for one model and over many.
+
+Spearman and Pearson correlation of the mean cosine with the drift and with the relative drift, over the
+layers of each model and over the layers of all. The p-values are nominal: layers of one model are not
+independent. And when norms are equal the mean cosine is about the square of the relative drift, so the
+two are no independent evidence of each other; both are said beside the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pandas as pd
+from scipy import stats
+
+from isoscope.results.schema import Row
+
+ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
+KINDS = ("spearman", "pearson")
+ALL = "all models"
+LEAST = 3  # layers that make a correlation
+
+_SAYS = (
+    "Whether layers that are more anisotropic are those that drift further. In Transformers they tend to be; "
+    "where means are removed, as by batch norm, they need not."
+)
+EXPLANATIONS: dict[str, dict[str, object]] = {
+    f"{kind}_{drift}": {
+        "family": "comparison",
+        "title": f"{kind.capitalize()} correlation of the mean cosine with the {drift.replace('_', ' ')}",
+        "formula": f"{kind.capitalize()} r(A, {'‖x̄‖' if drift == 'drift' else '‖x̄‖/mean ‖x‖'}) over layers",
+        "says": _SAYS,
+        "misleads": "Layers of one model are not independent, so its p-value is nominal. When norms are "
+        "equal, A is about the square of the relative drift: the two are not two findings.",
+        "null": "0",
+        "interval": "none: layers are not a sample",
+        "range": "−1 to 1",
+        "source": "Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
+    }
+    for kind in KINDS
+    for drift in DRIFTS
+}
+
+
+def correlations(rows: pd.DataFrame, run: str = "") -> list[Row]:
+    """The correlations of each model, and over all when there are several; n is the number of layers."""
+    names = list(rows.model.drop_duplicates())
+    found = [row for name in names for row in _of(rows[rows.model == name], name, run)]
+    return [*found, *(_of(rows, ALL, run) if len(names) > 1 else [])]
+
+
+def _of(rows: pd.DataFrame, name: str, run: str) -> Iterator[Row]:
+    layers = rows[rows.kind.isin(["layer", "output"])]
+    table = layers.pivot_table(
+        index=["model", "step", "kind", "layer"], columns="measure", values="value", dropna=False
+    ).dropna(how="all")
+    for kind in KINDS:
+        for drift in DRIFTS:
+            value, n, note = _correlate(kind, table, drift)
+            yield Row(
+                run, name, "", None, "comparison", None, None, f"{kind}_{drift}", value, n, 0.0, note=note
+            )
+
+
+def _correlate(kind: str, table: pd.DataFrame, drift: str) -> tuple[float, int, str]:
+    if ANISOTROPY not in table or drift not in table:
+        return math.nan, 0, f"needs {ANISOTROPY} and {drift}"
+    both = table[[ANISOTROPY, drift]].dropna()
+    if len(both) < LEAST or both.nunique().min() < 2:
+        return math.nan, len(both), f"needs {LEAST} layers that differ"
+    x, y = both[ANISOTROPY].to_numpy(), both[drift].to_numpy()
+    found = stats.spearmanr(x, y) if kind == "spearman" else stats.pearsonr(x, y)
+    return float(found.statistic), len(both), f"nominal p = {float(found.pvalue):.2g}"
