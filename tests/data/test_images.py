@@ -57,7 +57,7 @@ def test_a_broken_picture_is_left_out_and_named(folder: Path) -> None:
     (folder / "ab.jpg").write_text("not at all")
     data = images(str(folder), process)
     assert data.size == 5
-    assert data.notes == ("2 pictures could not be read and are left out, first aa.png",)
+    assert data.notes == ("pictures that cannot be read are left out: 2, first aa.png",)
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

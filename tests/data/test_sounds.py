@@ -61,9 +61,9 @@ def test_silent_short_and_broken_recordings_are_left_out_and_named(tmp_path: Pat
     data = sounds(str(tmp_path), extract, shortest=400)
     assert data.size == 1
     assert data.notes == (
-        "1 recordings cannot be read and are left out, first broken.wav",
-        "1 recordings are shorter than one frame and are left out, first short.wav",
-        "1 recordings are silent and are left out, first silent.wav",
+        "recordings that cannot be read are left out: 1, first broken.wav",
+        "recordings shorter than one frame are left out: 1, first short.wav",
+        "recordings of silence are left out: 1, first silent.wav",
     )
 
 
@@ -72,7 +72,7 @@ def test_nothing_to_measure(tmp_path: Path) -> None:
         sounds(str(tmp_path), extract)
     write(tmp_path / "silent.wav", np.zeros(4000))
     with pytest.raises(
-        IsoscopeError, match=r"holds no recording that can be measured \(1 recordings are silent"
+        IsoscopeError, match=r"holds no recording that can be measured \(recordings of silence"
     ):
         sounds(str(tmp_path), extract)
 

@@ -112,9 +112,9 @@ def sounds(
     than a frame, or are silent are left out, counted and named.
     """
     left_out: dict[str, list[str]] = {
-        "cannot be read": [],
-        "are shorter than one frame": [],
-        "are silent": [],
+        "that cannot be read": [],
+        "shorter than one frame": [],
+        "of silence": [],
     }
     found = _synthesised(rate) if address == "embedded" else _read(address, rate, left_out)
     clips: list[Samples] = []
@@ -122,13 +122,13 @@ def sounds(
         if limit is not None and len(clips) == limit:
             break
         if len(clip) < shortest:
-            left_out["are shorter than one frame"].append(name)
+            left_out["shorter than one frame"].append(name)
         elif not np.any(clip):
-            left_out["are silent"].append(name)
+            left_out["of silence"].append(name)
         else:
             clips.append(clip)
     notes = [
-        f"{len(names)} recordings {why} and are left out, first {names[0]}"
+        f"recordings {why} are left out: {len(names)}, first {names[0]}"
         for why, names in left_out.items()
         if names
     ]
@@ -143,7 +143,7 @@ def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[t
         try:
             samples, own_rate = _samples(file)
         except (OSError, ValueError, RuntimeError):
-            left_out["cannot be read"].append(file.name)
+            left_out["that cannot be read"].append(file.name)
             continue
         yield file.name, _resampled(samples.mean(axis=1), own_rate, rate)
 

@@ -95,9 +95,7 @@ def images(
         raise IsoscopeError(
             f"data '{address}' holds no picture that can be read; there is nothing to measure."
         )
-    notes = (
-        [f"{len(unread)} pictures could not be read and are left out, first {unread[0]}"] if unread else []
-    )
+    notes = [f"pictures that cannot be read are left out: {len(unread)}, first {unread[0]}"] if unread else []
     return Images(address, pictures, process, patch, special, batch_size, seed, tuple(notes))
 
 

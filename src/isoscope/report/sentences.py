@@ -33,7 +33,8 @@ def _each(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading
                 )
             out.append(" ".join(parts if len(names) == 1 else parts[:1]))
         if any(out) and len(names) > MOST_TOLD:
-            out.append(f"The figure shows the other {len(names) - MOST_TOLD} models.")
+            rest = len(names) - MOST_TOLD
+            out.append(f"The figure shows {f'{rest} models more' if rest > 1 else 'one model more'}.")
         return "\n".join(filter(None, out))
 
     return told
