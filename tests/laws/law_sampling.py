@@ -19,6 +19,7 @@ from isoscope.measures.base import Measure, Reading
 from isoscope.measures.null import isotropic_spectra
 from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
+from isoscope.stats.within import Within
 from tests.laws.law_measures import KINDS
 
 Readings = dict[str, list[Reading]]
@@ -99,7 +100,7 @@ class Stream:
 
     def truth(self) -> Mapping[str, float]:
         """What the intervals are to cover, from 400,000 independent vectors or in closed form."""
-        return _truth(self.drift, self.spread)
+        return {**_truth(self.drift, self.spread), **_truth_within(self)}
 
 
 @cache
@@ -115,6 +116,14 @@ def _truth(drift: float, spread: tuple[float, ...]) -> dict[str, float]:
         "mean_norm": float(norms.mean()),
         "relative_drift": drift / float(norms.mean()),
     }
+
+
+@cache
+def _truth_within(stream: Stream) -> dict[str, float]:
+    """Of 40,000 sequences; the readings themselves are held to their definitions elsewhere."""
+    record = Within.of(stream.draw(40_000, torch.Generator().manual_seed(8)))
+    parts = {"intra_similarity": record.similarity, "rank_residual": record.residual}
+    return {name: float(part.total.sum() / part.sequences.sum()) for name, part in parts.items()}
 
 
 def simulate(measures: Iterable[Measure], stream: Stream, sequences: int, times: int) -> Readings:

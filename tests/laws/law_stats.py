@@ -17,6 +17,7 @@ from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.seen import Vectors
 from isoscope.stats.sums import Sums
+from isoscope.stats.within import PerSequence, Within
 from tests.laws.law_clouds import Cloud
 
 MERGED = 1e-9  # merged records against whole ones, of the largest number in the field
@@ -40,6 +41,8 @@ STATS = (
     Record("moments in two halves", Moments, lambda seen: Moments.of(seen, 2)),
     Record("moments whole", Moments, lambda seen: Moments.of(seen, 1)),
     Record("orientation", Orientation, Orientation.of),
+    Record("within", Within, Within.of),
+    Record("per sequence", PerSequence, lambda seen: Within.of(seen).residual),
     Record("sums of vectors", Sums, lambda seen: Sums.of(seen, torch.ones_like(seen.norm))),
     Record("sums of directions", Sums, lambda seen: Sums.of(seen, unit_weight(seen))),
 )

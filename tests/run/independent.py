@@ -109,9 +109,20 @@ def readings(x: Array, label: Array, half: Array) -> dict[str, float]:
         "rankme": _exp_entropy(values),
         "stable_rank": (values**2).sum() / values.max() ** 2,
         "top_share": power.max() / power.sum(),
+        "intra_similarity": float(np.mean([_alike(x[label == s]) for s in np.unique(label)])),
+        "rank_residual": float(np.mean([_residual(x[label == s]) for s in np.unique(label)])),
         "not_finite": float((~np.isfinite(x)).any(1).sum()),
         "zero_vectors": float((norm == 0).sum()),
     }
+
+
+def _alike(x: Array) -> float:
+    mean = x.mean(0)
+    return float(np.mean(x @ mean / np.linalg.norm(x, axis=1) / np.linalg.norm(mean)))
+
+
+def _residual(x: Array) -> float:
+    return float(np.sqrt(((x - x.mean(0)) ** 2).sum() / (x**2).sum()))
 
 
 def _exp_entropy(values: Array) -> float:

@@ -15,11 +15,12 @@ from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
+from isoscope.stats.within import Within
 from tests.models import tiny
 from tests.run.independent import assert_merged
 
 SITES = tiny.LAYERS + 1
-STATS = (Directions, Orientation, Centre, Moments)
+STATS = (Directions, Orientation, Centre, Moments, Within)
 SQUARE = {measure.name for measure in MEASURES if measure.stat in (Orientation, Moments)}
 
 
@@ -91,5 +92,5 @@ def test_measures_that_are_not_asked_for_take_no_room() -> None:
 
 def test_a_cloud_is_planned_alike() -> None:
     cloud = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
-    rows = isoscope.describe(cloud, memory=1).frame()
+    rows = isoscope.describe(cloud, sequence=torch.arange(40) // 4, memory=1).frame()
     assert set(rows[rows.value.isna()].measure) == SQUARE

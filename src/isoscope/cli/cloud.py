@@ -52,7 +52,7 @@ def cloud(
         screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
         finish(folder, json=json)
         return
-    seen = describe(points, measures=[m.name for m in chosen], seed=seed, memory=allowed, name=file.name)
+    seen = describe(points, measures=parse_names(measures), seed=seed, memory=allowed, name=file.name)
     seen = replace(seen, remarks=(*notes, *seen.remarks))
     if folder is not None:
         finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isoscope.errors import unknown_name
-from isoscope.measures import cosine, drift, health, spectrum
+from isoscope.measures import cosine, drift, health, spectrum, within
 from isoscope.measures.base import Measure
 
 MEASURES: tuple[Measure, ...] = (
     *cosine.MEASURES,
     *drift.MEASURES,
     *spectrum.MEASURES,
+    *within.MEASURES,
     *health.MEASURES,
 )
 

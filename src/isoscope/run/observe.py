@@ -28,6 +28,7 @@ from isoscope.run.observation import Observation
 from isoscope.sites import Site, select
 from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
+from isoscope.stats.within import Within
 
 Progress = Callable[[int, int | None], None]
 
@@ -104,7 +105,7 @@ def describe(
     """Measure a cloud of points: an array or tensor [n, d], one vector a row.
 
     `sequence` [n] numbers the sequence (document, speaker, image) each vector comes from; without
-    it every vector stands alone.
+    it every vector stands alone, and what is read inside sequences is left out unless named.
 
     >>> cone = torch.tensor([[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]])
     >>> table = describe(cone, measures=["mean_cosine"]).frame()
@@ -112,6 +113,8 @@ def describe(
     '0.990'
     """
     chosen = choose(measures)
+    if measures is None and sequence is None:  # nothing is inside a single vector
+        chosen = tuple(measure for measure in chosen if measure.stat is not Within)
     cloud = points.detach() if isinstance(points, Tensor) else torch.as_tensor(np.asarray(points))
     if cloud.is_complex():
         raise IsoscopeError("a cloud holds real numbers; got complex ones.")

@@ -1,0 +1,44 @@
+"""Inside a sequence: how alike its vectors are, and how far they are from being all the same.
+
+Both are means over sequences with at least two vectors; where there is none they are NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+
+def intra_similarity(points: Tensor, sequence: Tensor) -> float:
+    """The mean over sequences of mean_i cos(x_i, x̄_s), in [−1, 1] (Ethayarajh 2019).
+
+    Vectors of norm zero are left out; a sequence whose mean is zero has none.
+
+    >>> import torch
+    >>> round(intra_similarity(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])), 6)
+    0.707107
+    """
+    found = []
+    for name in sorted(set(sequence.tolist())):
+        mine = points[sequence == name].double()
+        mine = mine[mine.norm(dim=1) > 0]
+        centre = mine.sum(0)
+        if len(mine) > 1 and float(centre.norm()) > 0:
+            found.append(float((mine @ centre / mine.norm(dim=1) / centre.norm()).mean()))
+    return sum(found) / len(found) if found else math.nan
+
+
+def rank_residual(points: Tensor, sequence: Tensor) -> float:
+    """The mean over sequences of ‖X_s − 1x̄_sᵀ‖/‖X_s‖, in [0, 1]: 0 when a sequence has collapsed to a point.
+
+    >>> import torch
+    >>> rank_residual(torch.tensor([[3.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]))
+    0.0
+    """
+    found = []
+    for name in sorted(set(sequence.tolist())):
+        mine = points[sequence == name].double()
+        if len(mine) > 1 and float(mine.norm()) > 0:
+            found.append(float((mine - mine.mean(0)).norm() / mine.norm()))
+    return sum(found) / len(found) if found else math.nan

@@ -1,0 +1,68 @@
+"""Readings of what sequences are like inside."""
+
+from __future__ import annotations
+
+from isoscope.geometry import within
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.within import PerSequence, Within
+
+_INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+
+
+def _mean(n: int, each: PerSequence, low: float) -> Reading:
+    sequences = float(each.sequences.sum())
+    if sequences == 0:
+        return undefined(n, "needs a sequence of 2 vectors that are not zero")
+    value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
+    if not enough(each.sequences):
+        return Reading(value, n, null, note=FEW)
+    without = (each.total.sum() - each.total) / (sequences - each.sequences)
+    ends = jackknife(value, without, each.sequences)
+    return Reading(value, n, null, max(ends[0], low), min(ends[1], 1.0))
+
+
+def _intra_similarity(record: Within) -> Reading:
+    return _mean(record.n, record.similarity, -1.0)
+
+
+def _rank_residual(record: Within) -> Reading:
+    return _mean(record.n, record.residual, 0.0)
+
+
+MEASURES = (
+    Measure(
+        name="intra_similarity",
+        family="sequences",
+        stat=Within,
+        read=_intra_similarity,
+        definition=within.intra_similarity,
+        title="similarity inside a sequence",
+        formula="mean over sequences of mean_i cos(x_i, x̄_s)",
+        says="How alike the vectors of one sequence are to their mean.",
+        misleads="In an anisotropic space all vectors are alike, those of one sequence too: read it beside "
+        "the mean cosine between sequences. Short sequences read higher; see the null.",
+        null="1/√n_s, for sequences of n_s isotropic vectors in many dimensions",
+        interval=_INTERVAL,
+        source="Ethayarajh 2019",
+        bounds=(-1.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+    ),
+    Measure(
+        name="rank_residual",
+        family="sequences",
+        stat=Within,
+        read=_rank_residual,
+        definition=within.rank_residual,
+        title="rank-collapse residual",
+        formula="mean over sequences of ‖X_s − 1x̄_sᵀ‖ / ‖X_s‖",
+        says="What is left of a sequence when its mean is taken away: 0 when attention has mixed all its "
+        "positions into one vector, near 1 when it has no mean to speak of.",
+        misleads="A drift common to all sequences lowers it as well, without any collapse inside them.",
+        null="√(1 − 1/n_s), for sequences of n_s isotropic vectors",
+        interval=_INTERVAL,
+        source="Dong, Cordonnier & Loukas 2021",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+    ),
+)
