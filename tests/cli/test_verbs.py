@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from isoscope import describe, read_run
+from isoscope import MEASURES, describe, read_run
 from tests.conftest import Answer
 from tests.models import modal
 
@@ -202,7 +202,7 @@ def test_a_closed_pipe_loses_nothing(tiny_bert: Path, tmp_path: Path) -> None:
     assert run.stdout is not None
     run.stdout.close()
     run.wait()
-    assert len(read_run(tmp_path / "run").frame()) == 48
+    assert len(read_run(tmp_path / "run").frame()) == 3 * len(MEASURES)
 
 
 def test_ctrl_c_ends_with_a_sentence_and_the_demo_goes_on(tmp_path: Path) -> None:
