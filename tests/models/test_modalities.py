@@ -173,3 +173,18 @@ def test_residual_blocks_written_by_hand() -> None:
     found = survey(model, isoscope.Batch(torch.randn(2, 3, 9, 9), None, torch.arange(2)))
     assert list(found.blocks) == [f"1.{i}" for i in range(4)]
     assert set(found.shapes.values()) == {(2, 8, 7, 7)}
+
+
+@pytest.mark.parametrize("family", ["vit", "resnet", "wav2vec2", "whisper"])
+def test_half_precision(family: str, tmp_path: Path) -> None:
+    """Pictures and sound go in as the model has its weights; the sums are float64 all the same."""
+    folder = str(modal.save(family, tmp_path))
+    tables = []
+    for dtype in ("float32", "bfloat16"):
+        model = isoscope.load(folder, dtype=dtype)
+        data = open_data("embedded", model, limit=6)
+        table = isoscope.observe(model, data, measures=["mean_norm", "mean_cosine"]).frame()
+        tables.append(table[(table.kind == "layer") & (table.layer == 1)])
+    whole, half = tables
+    assert half.n.tolist() == whole.n.tolist()
+    assert half.value.tolist() == pytest.approx(whole.value.tolist(), rel=0.05, abs=0.02)

@@ -51,6 +51,16 @@ class Batch:
         spoken = None if self.decoder_counts is None else self.decoder_counts[:1]
         return replace(self, inputs=alone, counts=counts, keys=self.keys[:1], decoder_counts=spoken)
 
+    def as_floats(self, dtype: torch.dtype) -> Batch:
+        """The same with its numbers, not its tokens, as the model has its weights."""
+
+        def cast(x: Tensor) -> Tensor:
+            return x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
+
+        inputs = self.inputs
+        made = cast(inputs) if isinstance(inputs, Tensor) else {name: cast(x) for name, x in inputs.items()}
+        return replace(self, inputs=made)
+
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
         if isinstance(self.inputs, Tensor):

@@ -53,7 +53,6 @@ def observe(
     chosen = choose(measures)
     source = _as_model(model)
     batches = _as_batches(data, source, seed)
-    device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
     total = batches.size if isinstance(batches, Data) else None
     folder: _Folder | None = None
     done = 0
@@ -63,7 +62,7 @@ def observe(
             sites = select(found.shapes, layers)
             kept = plan(map(found.width, sites), dict.fromkeys(m.stat for m in chosen), memory)
             folder = _Folder(sites, kept, found)
-        batch = as_batch(item, seed=seed, batch_axis=found.input_axis).to(device)
+        batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
         folder.fold(source.module, batch)
         done += len(batch)
         if progress is not None:
@@ -85,12 +84,20 @@ def observe(
 
 def look(source: Model, item: object) -> Survey:
     """Survey a model on a first batch: on one sequence of it where it is known how to take one."""
-    device = next((weight.device for weight in source.module.parameters()), torch.device("cpu"))
     alone = isinstance(item, Batch | Tensor) and not sequence_first(source.module)
     if isinstance(item, Tensor) and not alone and item.shape[0] == item.shape[1] > 1:
         item = item[1:]  # as many sequences as positions: one fewer tells the two apart
-    batch = as_batch(item, seed=0).to(device)
+    batch = _ready(item, source.module, seed=0, batch_axis=0)
     return survey(source.module, batch.first() if alone else batch)
+
+
+def _ready(item: object, module: nn.Module, *, seed: int, batch_axis: int) -> Batch:
+    """A batch where the model is; pictures and sound that isoscope read, in the model's own precision."""
+    batch = as_batch(item, seed=seed, batch_axis=batch_axis)
+    weight = next(module.parameters(), None)
+    if weight is None:
+        return batch
+    return (batch.as_floats(weight.dtype) if isinstance(item, Batch) else batch).to(weight.device)
 
 
 def describe(

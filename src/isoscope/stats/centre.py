@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.stats.seen import GROUPS, Vectors
+from isoscope.stats.seen import GROUPS, Vectors, by_group
 from isoscope.stats.sums import Sums
 
 
@@ -25,10 +25,7 @@ class Centre:
         """Fold one batch."""
         group = seen.key % GROUPS
         group = group if seen.sequence is None else group[seen.sequence]
-        norms = torch.zeros(GROUPS, dtype=torch.float64, device=seen.points.device)
-        return cls(
-            Sums.of(seen, torch.ones_like(seen.norm)), norms.index_add(0, group, seen.norm), seen.not_finite
-        )
+        return cls(Sums.of(seen, torch.ones_like(seen.norm)), by_group(seen.norm, group), seen.not_finite)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from isoscope.kernels.sums import norms
@@ -56,3 +57,8 @@ class Vectors:
         """Which of `parts` (1 or 2) each vector falls into, [n]; chosen apart from the groups."""
         part = (self.key // GROUPS) % parts
         return part if self.sequence is None else part[self.sequence]
+
+
+def by_group(values: Tensor, group: Tensor) -> Tensor:
+    """The sum of `values` [n] over each group, [G]."""
+    return torch.zeros(GROUPS, dtype=torch.float64, device=values.device).index_add(0, group, values)

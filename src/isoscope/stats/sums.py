@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.sums import label_sums
-from isoscope.stats.seen import GROUPS, Vectors
+from isoscope.stats.seen import GROUPS, Vectors, by_group
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Sums:
             total = label_sums(sums, torch.ones_like(counts), group, GROUPS)
             counted = counts @ sums
         return cls(
-            count=_by_group(counts, group),
-            sequences=_by_group((counts > 0).double(), group),
+            count=by_group(counts, group),
+            sequences=by_group((counts > 0).double(), group),
             total=total,
-            squared=_by_group(squared, group),
-            count_squared=_by_group(counts**2, group),
-            total_squared=_by_group(per_sequence, group),
+            squared=by_group(squared, group),
+            count_squared=by_group(counts**2, group),
+            total_squared=by_group(per_sequence, group),
             counted_total=counted,
         )
 
@@ -113,7 +113,3 @@ class Sums:
 
 def _between(total: Tensor, total_squared: Tensor, count: Tensor, count_squared: Tensor) -> Tensor:
     return ((total**2).sum(-1) - total_squared) / (count**2 - count_squared)
-
-
-def _by_group(values: Tensor, group: Tensor) -> Tensor:
-    return torch.zeros(GROUPS, dtype=torch.float64, device=values.device).index_add(0, group, values)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.sums import label_sums, slices
-from isoscope.stats.seen import GROUPS, Vectors
+from isoscope.stats.seen import GROUPS, Vectors, by_group
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class PerSequence:
     @classmethod
     def of(cls, value: Tensor, null: Tensor, known: Tensor, group: Tensor) -> PerSequence:
         """Sum over the sequences where the number is known."""
-        return cls(*(_by_group(x * known, group) for x in (torch.ones_like(value), value, null)))
+        return cls(*(by_group(x * known, group) for x in (torch.ones_like(value), value, null)))
 
     def merge(self, other: PerSequence) -> PerSequence:
         """Add field by field."""
@@ -82,7 +82,3 @@ class Within:
     def size(width: int, parts: int) -> int:
         """Bytes: a few numbers a group."""
         return 8 * 6 * GROUPS
-
-
-def _by_group(values: Tensor, group: Tensor) -> Tensor:
-    return torch.zeros(GROUPS, dtype=torch.float64, device=values.device).index_add(0, group, values)
