@@ -20,7 +20,7 @@ ABOVE = {  # room: the rooms it may import
     "stats": {"geometry", "kernels"},
     "measures": {"errors", "geometry", "kernels", "stats"},
     "models": {"errors", "sites", "data"},
-    "run": {"errors", "sites", "results", "data", "stats", "measures", "models"},
+    "run": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "measures", "models"},
     "lab": {"errors", "sites", "results", "data", "stats", "measures", "models", "run"},
     "report": {"errors", "results"},
 }

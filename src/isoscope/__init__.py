@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from isoscope.data.batch import Batch
     from isoscope.data.text import text
     from isoscope.errors import IsoscopeError
+    from isoscope.kernels.attention import attention_rows
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.results.store import read_run
@@ -21,6 +22,7 @@ __all__ = [
     "Batch",
     "IsoscopeError",
     "Observation",
+    "attention_rows",
     "describe",
     "load",
     "observe",
@@ -33,6 +35,7 @@ _HOMES = {
     "Batch": "data.batch",
     "IsoscopeError": "errors",
     "Observation": "run.observation",
+    "attention_rows": "kernels.attention",
     "describe": "run.observe",
     "load": "models.source",
     "observe": "run.observe",

@@ -88,13 +88,15 @@ def test_a_model_with_nothing_to_see(isoscope: Isoscope, tiny_bert: Path, tmp_pa
 def test_an_unknown_measure_before_anything_is_loaded(isoscope: Isoscope) -> None:
     told = sentence(isoscope("measure", "nobody/nothing", "--measures", "mean_cosin"))
     assert told.startswith(
-        "no measure is called 'mean_cosin'; did you mean 'mean_cosine'? There are: cosine_variance,"
+        "no measure is called 'mean_cosin'; did you mean 'mean_cosine'? There are: attended_distance,"
     )
 
 
 def test_layers_that_select_nothing(isoscope: Isoscope, tiny_bert: Path, tmp_path: Path) -> None:
     told = sentence(isoscope("measure", tiny_bert, "--layers", "layer.9", "--out", tmp_path / "run"))
-    assert told == "'layer.9' selects no site; there are: layer.0, layer.1, layer.2."
+    assert (
+        told == "'layer.9' selects no site; there are: layer.0, layer.1, layer.2, attention.1, attention.2."
+    )
 
 
 def test_more_positions_than_the_model_takes(isoscope: Isoscope, tiny_bert: Path) -> None:

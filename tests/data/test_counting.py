@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,8 @@ from isoscope.errors import IsoscopeError
 
 
 def select(seen: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor, str]:
-    return select_counted(seen, Batch({}, counts, torch.arange(2)))
+    found = select_counted(seen, Batch({}, counts, torch.arange(2)))
+    return found.points, found.sequence, found.remark
 
 
 def test_positions_that_count() -> None:
@@ -66,3 +69,30 @@ def test_positions_laid_end_to_end() -> None:
 def test_other_shapes_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(IsoscopeError, match=r"what can be measured is \[sequences, positions, dimensions\]"):
         select(torch.zeros(shape), None)
+
+
+def test_tokens_go_with_their_positions() -> None:
+    counts = torch.tensor([[True, False, True], [False, True, False]])
+    tokens = torch.tensor([[5, 6, 7], [8, 9, 4]])
+    batch = Batch({}, counts, torch.arange(2))
+    found = select_counted(torch.zeros(2, 3, 2), batch, tokens=tokens)
+    assert found.token is not None and found.token.tolist() == [5, 7, 9]
+    assert (found.position % 2**32).tolist() == [1, 2, 1]
+    pooled = select_counted(torch.zeros(2, 1, 2), batch, tokens=tokens)
+    assert pooled.token is None
+
+
+def test_positions_of_different_grids_are_different_places() -> None:
+    """But padding a batch further changes no position."""
+    batch = Batch({}, torch.ones(2, 8, dtype=torch.bool), torch.arange(2))
+    longer = Batch({}, torch.ones(2, 12, dtype=torch.bool), torch.arange(2))
+    full = select_counted(torch.zeros(2, 8, 3), batch).position
+    padded = select_counted(torch.zeros(2, 12, 3), longer).position
+    before = torch.ones(2, 12, dtype=torch.bool)
+    before[:, :4] = False
+    left = select_counted(torch.zeros(2, 12, 3), Batch({}, before, torch.arange(2))).position
+    pooled = select_counted(torch.zeros(2, 4, 3), batch).position
+    spoken = select_counted(torch.zeros(2, 8, 3), replace(batch, decoder_counts=batch.counts), decoder=True)
+    assert set(full.tolist()) <= set(padded.tolist())
+    assert left.tolist() == full.tolist()
+    assert not set(full.tolist()) & {*pooled.tolist(), *spoken.position.tolist()}

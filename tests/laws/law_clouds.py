@@ -21,14 +21,41 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class Cloud:
-    """Vectors, the sequence of each (None: every vector stands alone), a key a sequence."""
+    """Vectors, the sequence of each (None: every vector stands alone), a key a sequence.
+
+    Every vector has a position and a token; `other` [n, 3] is what another layer has there.
+    """
 
     points: Tensor
     sequence: Tensor | None
     key: Tensor
+    position: Tensor
+    token: Tensor
+    other: Tensor
 
     def seen(self) -> Vectors:
-        return Vectors.see(self.points, self.sequence, self.key)
+        return self._see(self.points)
+
+    def seen_elsewhere(self) -> Vectors:
+        return self._see(self.other)
+
+    def _see(self, points: Tensor) -> Vectors:
+        return Vectors.see(points, self.sequence, self.key, position=self.position, token=self.token)
+
+    def rows(self, index: Tensor) -> Cloud:
+        """These vectors; sequences keep their numbers, and vectors that stand alone their keys."""
+        fields = {name: getattr(self, name)[index] for name in ("points", "position", "token", "other")}
+        if self.sequence is None:
+            return replace(self, key=self.key[index], **fields)
+        return replace(self, sequence=self.sequence[index], **fields)
+
+    def alone(self) -> Cloud:
+        """The same vectors, each a sequence of its own."""
+        return replace(self, sequence=None, key=self.key[self.label])
+
+    def sampled(self, size: int) -> Cloud:
+        """The vectors of the `size` smallest places, in their order."""
+        return self.rows(self.seen().place.argsort(stable=True)[:size])
 
     @property
     def label(self) -> Tensor:
@@ -50,13 +77,11 @@ class Cloud:
             sequence = torch.repeat_interleave(
                 torch.arange(len(rows)), torch.tensor([len(row) for row in rows], dtype=torch.long)
             )
-        return Cloud(self.points[index], sequence, self.key[chosen])
+        return replace(self.rows(index), sequence=sequence, key=self.key[chosen])
 
     def keep(self, rows: Tensor) -> Cloud:
         """The vectors where `rows` is True; sequences keep their keys."""
-        if self.sequence is None:
-            return Cloud(self.points[rows], None, self.key[rows])
-        return replace(self, points=self.points[rows], sequence=self.sequence[rows])
+        return self.rows(torch.nonzero(rows).flatten())
 
     def finite(self) -> Cloud:
         return self.keep(self.points.isfinite().all(1))
@@ -69,9 +94,20 @@ def cloud(points: Tensor, lengths: Sequence[int] | None = None, seed: int = 0) -
     """A cloud of these vectors, the first `lengths[0]` of which make the first sequence, and so on."""
     size = len(points) if lengths is None else len(lengths)
     key = content_keys(torch.arange(size)[:, None], seed)
-    if lengths is None:
-        return Cloud(points, None, key)
-    return Cloud(points, torch.repeat_interleave(torch.arange(size), torch.tensor(lengths)), key)
+    sequence = None if lengths is None else torch.repeat_interleave(torch.arange(size), torch.tensor(lengths))
+    number = torch.arange(len(points))
+    counted = [] if lengths is None else [torch.arange(length) for length in lengths]
+    position = torch.cat(counted) if counted else torch.zeros_like(number)
+    other = torch.cat([points[:, :1].double(), gaussian(len(points), 2, seed + 1)], dim=1)
+    return Cloud(points, sequence, key, position, number % 7, other)
+
+
+def words(points: Tensor) -> Cloud:
+    """12,000 vectors in sequences of 50 with tokens of three frequencies: 300 once, 100 at 5, 50 at 224."""
+    counts = torch.tensor([1] * 300 + [5] * 100 + [224] * 50)
+    token = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    order = torch.randperm(len(token), generator=torch.Generator().manual_seed(3))
+    return replace(cloud(points, [50] * 240), token=token[order])
 
 
 def gaussian(n: int, width: int, seed: int = 0) -> Tensor:

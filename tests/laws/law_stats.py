@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from isoscope.stats.centre import Centre
+from isoscope.stats.dimensions import Dimensions
 from isoscope.stats.directions import Directions, unit_weight
 from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
+from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Vectors
 from isoscope.stats.sums import Sums
+from isoscope.stats.types import Types
 from isoscope.stats.within import PerSequence, Within
 from tests.laws.law_clouds import Cloud
 
@@ -41,6 +44,9 @@ STATS = (
     Record("moments in two halves", Moments, lambda seen: Moments.of(seen, 2)),
     Record("moments whole", Moments, lambda seen: Moments.of(seen, 1)),
     Record("orientation", Orientation, Orientation.of),
+    Record("dimensions", Dimensions, Dimensions.of),
+    Record("reservoir", Reservoir, Reservoir.of),
+    Record("types", Types, Types.of),
     Record("within", Within, Within.of),
     Record("per sequence", PerSequence, lambda seen: Within.of(seen).residual),
     Record("sums of vectors", Sums, lambda seen: Sums.of(seen, torch.ones_like(seen.norm))),
@@ -89,7 +95,7 @@ def empty(fold: Fold, cloud: Cloud) -> None:
 
 def one_row(fold: Fold, cloud: Cloud) -> None:
     """A stream that comes one vector at a time, each its own sequence, is the cloud of lone vectors."""
-    alone = Cloud(cloud.points, None, cloud.key[cloud.label])
+    alone = cloud.alone()
     rows = [fold(alone.take([i]).seen()) for i in range(len(alone.points))]
     agree(reduce(lambda one, other: one.merge(other), rows), fold(alone.seen()))
 

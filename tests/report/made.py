@@ -67,6 +67,55 @@ def site_rows(cosine: float, ratio: float, **where: object) -> list[Row]:
     ]
 
 
+def part_rows(cosine: float, **where: object) -> list[Row]:
+    """The measures of the folded sections at one site, with this mean cosine."""
+    random = {"null": 0.99}
+    bands = {"rare": 1.4, "middle": 1.0, "frequent": 0.8}
+    return [
+        row("outlier_dimensions", 2.0, **where | {"note": "dimension 7, 381"}),
+        row("massive_activations", 0.0, **where),
+        row("largest_activation", 9.5, **where | {"null": math.nan, "note": "dimension 7"}),
+        row("intra_similarity", 0.3 + cosine, half=0.01, **where | {"null": 0.09}),
+        row("intra_similarity_adjusted", 0.3 - cosine / 4, half=0.01, **where | {"null": 0.09}),
+        row("rank_residual", 0.95 - cosine / 2, half=0.01, **where | {"null": 0.996}),
+        row("self_similarity", 0.9, **where),
+        row("self_similarity_adjusted", 0.9 - cosine, **where),
+        *(row(f"mean_cosine_{band}", size * cosine, half=0.01, **where) for band, size in bands.items()),
+        *(
+            row(f"relative_drift_{band}", size * math.sqrt(cosine), half=0.01, **where | {"null": 0.04})
+            for band, size in bands.items()
+        ),
+        row("frequency_correlation", -0.3, half=0.1, **where),
+        row("uniformity", -3.9 + 2 * cosine, **where | {"null": -3.98}),
+        row("intrinsic_dimension", 6 + 10 * cosine, **where | {"null": 106.0}),
+        row("local_dimension", 12 + 10 * cosine, **where | {"null": 98.0}),
+        row("cluster_cosine", 0.01 * cosine, **where | {"null": -0.003}),
+        row("cka_previous", 1 - cosine / 4, **where),
+        row("cka_first", 1 - cosine, **where),
+        *(row(f"partition_isotropy{form}", 0.001, **where | random) for form in ("", "_one_sign", "_first")),
+        row("partition_isotropy_second", -0.2, **where | random),
+        row("partition_isotropy_unit", 0.7 - cosine, **where | random),
+        row("isoscore_star", 0.2, **where | random),
+    ]
+
+
+def whole(model: str = "bert-base-uncased", scale: float = 1.0) -> list[Row]:
+    """All measures of seven layers."""
+    parts = [part_rows(scale * cosine, model=model, layer=i) for i, cosine in enumerate(BERT[:7])]
+    return [*layered(model, scale, depth=7), *(row for part in parts for row in part)]
+
+
+def compared() -> list[Row]:
+    """Two models side by side, with the correlations of `isoscope compare`."""
+    rows = whole("a") + whole("b", 0.5)
+    for model, n, r in (("a", 8, 1.0), ("b", 8, 0.5), ("all models", 16, 0.9)):
+        for measure in (f"{kind}_{drift}" for kind in KINDS for drift in ("drift", "relative_drift")):
+            note = "nominal p = 0" if r == 1 else "nominal p = 0.017"
+            rows.append(row(measure, r, model=model, kind="comparison", n=n, note=note))
+    return rows
+
+
+KINDS = ("spearman", "pearson")
 BERT = (0.105, 0.168, 0.219, 0.245, 0.327, 0.377, 0.42, 0.398, 0.399, 0.484, 0.561, 0.675, 0.477)
 
 

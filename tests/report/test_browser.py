@@ -11,7 +11,7 @@ import pytest
 
 from isoscope.report.page import page
 from isoscope.results.schema import Row, frame
-from tests.report.made import a_run, clouds, layered, row, trained
+from tests.report.made import a_run, clouds, compared, layered, part_rows, row, trained, whole
 
 ARGUMENTS = (
     "--headless",
@@ -28,13 +28,15 @@ HOSTILE = [
     for i in range(3)
 ]
 RUNS = {
-    "layers": layered(),
+    "layers": whole(),
     "steps": trained(),
     "cloud": clouds(),
     "models": layered("a") + layered("b", 0.5, depth=7),
     "both": trained("a") + trained("b"),
     "hostile": HOSTILE,
+    "compared": compared(),
 }
+DRAWN = "nodes => nodes.filter(n => n.querySelector('svg.main-svg .trace .points path')).length"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,21 @@ class Opened:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(file.as_uri())
-        self.page.wait_for_function("document.querySelectorAll('.plot:not(.js-plotly-plot)').length === 0")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until all is drawn that is not folded."""
+        waiting = "[...document.querySelectorAll('.plot:not(.js-plotly-plot)')]"
+        self.page.wait_for_function(f"() => {waiting}.every((n) => n.closest('details:not([open])'))")
+
+    def unfold(self) -> None:
+        """Open every section."""
+        self.page.locator("details.section").evaluate_all("all => all.forEach((one) => (one.open = true))")
+        self.settle()
+
+    def drawn(self, within: str = "") -> int:
+        """How many figures show their points."""
+        return int(self.page.locator(f"{within} .plot").evaluate_all(DRAWN))
 
     def count(self, selector: str) -> int:
         return int(self.page.locator(selector).count())
@@ -83,10 +99,8 @@ def write(folder: Path, rows: list[Row]) -> Path:
 def test_every_figure_is_drawn_and_nothing_else_happens(browser: Any, tmp_path: Path, name: str) -> None:
     file = write(tmp_path, RUNS[name])
     opened = Opened(browser, file)
-    plots = opened.count(".plot")
-    assert plots > 0
-    drawn = "nodes => nodes.filter(n => n.querySelector('svg.main-svg .trace .points path')).length"
-    assert opened.page.locator(".plot").evaluate_all(drawn) == plots
+    opened.unfold()
+    assert opened.drawn() == opened.count(".plot") > 0
     assert opened.complaints == []
     assert opened.asked == [file.as_uri()]
     opened.context.close()
@@ -134,9 +148,10 @@ def test_figures_follow_a_dark_screen_and_back(browser: Any, tmp_path: Path) -> 
     opened.context.close()
 
 
-@pytest.mark.parametrize("name", ["layers", "models", "cloud", "hostile"])
+@pytest.mark.parametrize("name", ["models", "cloud", "hostile", "compared"])
 def test_a_phone_never_scrolls_sideways(browser: Any, tmp_path: Path, name: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), viewport={"width": 390, "height": 800})
+    opened.unfold()
     assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
     opened.context.close()
 
@@ -149,4 +164,43 @@ def test_hover_shows_the_number_with_its_interval_n_and_note(browser: Any, tmp_p
     text = opened.page.locator(".hovertext").first.text_content()
     for part in ("0.2", "95 % interval 0.19 to 0.21", "null 0", "n 16,384", "</script><b>", "%{x}"):
         assert part in text
+    opened.context.close()
+
+
+def test_a_folded_section_says_what_it_found_and_is_drawn_to_its_width_when_opened(
+    browser: Any, tmp_path: Path
+) -> None:
+    opened = Opened(browser, write(tmp_path, whole()))
+    assert opened.drawn("#tokens") == 0
+    finding = opened.page.locator("#tokens .finding")
+    assert finding.is_visible()
+    assert finding.inner_text().startswith("Rare tokens drift further than frequent tokens in layers 0–6")
+    opened.page.get_by_role("navigation").get_by_text("Tokens").click()
+    opened.settle()
+    assert opened.drawn("#tokens") == opened.count("#tokens .plot") == 4
+    widths = "all => all.map((n) => n.querySelector('svg').getBoundingClientRect().width / n.clientWidth)"
+    assert opened.page.locator("#tokens .plot").evaluate_all(widths) == [1, 1, 1, 1]
+    opened.context.close()
+
+
+def test_a_link_from_outside_opens_its_section_and_paper_has_them_all(browser: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, whole())
+    opened = Opened(browser, file)
+    opened.page.goto(f"{file.as_uri()}#layers")
+    opened.page.reload()
+    opened.settle()
+    assert opened.count("details.section[open]") == 1
+    folded = opened.count("details.section:not([open])")
+    opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert opened.drawn() == opened.count(".plot")
+    opened.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert opened.count("details.section:not([open])") == folded == 5
+    opened.context.close()
+
+
+def test_nothing_is_folded_where_there_is_nothing_else(browser: Any, tmp_path: Path) -> None:
+    rows = [r for i in range(3) for r in part_rows(0.1, layer=i) if r.measure.startswith("cka")]
+    opened = Opened(browser, write(tmp_path, rows))
+    assert opened.count("details.section") == 0
+    assert opened.drawn("section#layers") == 1
     opened.context.close()

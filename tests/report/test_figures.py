@@ -6,9 +6,11 @@ import math
 
 import pytest
 
+from isoscope.report.families import FAMILIES, INSTEAD, SCALES, TOGETHER
 from isoscope.report.figures import Drawn, figures
+from isoscope.report.scatter import scatter
 from isoscope.results.schema import Row, frame
-from tests.report.made import clouds, layered, row, trained
+from tests.report.made import clouds, compared, layered, part_rows, row, trained, whole
 
 BETWEEN = "mean_cosine_between"
 
@@ -85,7 +87,7 @@ def test_nulls_that_differ_by_curve_take_its_colour() -> None:
 
 def test_a_wide_span_of_counts_is_logarithmic_and_says_so() -> None:
     panel = drawn(layered(), "spectrum").panels[0]
-    assert (panel.figure.layout.yaxis.type, panel.remark) == ("log", "log scale")
+    assert (panel.figure.layout.yaxis.type, panel.remark) == ("log", "dotted: participation ratio, log scale")
 
 
 def test_undefined_values_are_not_drawn() -> None:
@@ -99,3 +101,101 @@ def test_hover_escapes_what_models_are_called() -> None:
     text = drawn(rows).panels[0].figure.data[-1].hovertext[0]
     assert "<a" not in text
     assert "</b>" not in text.partition("<br>")[2]
+
+
+def parts(family: str, models: str = "m", steps: tuple[int | None, ...] = (None,)) -> Drawn:
+    rows = [
+        made
+        for at, model in enumerate(models)
+        for step in steps
+        for layer in range(4)
+        for made in part_rows(0.1 + 0.05 * layer + 0.02 * at, model=model, step=step, layer=layer)
+    ]
+    return drawn(rows, family)
+
+
+def test_bands_of_frequency_share_a_panel_with_their_intervals_and_a_key() -> None:
+    first, second = parts("tokens").panels[:2]
+    assert [label for label, _ in first.key] == ["rare", "in between", "frequent"]
+    assert len({pair for _, pair in first.key}) == 3
+    assert first.measures == ("mean_cosine_rare", "mean_cosine_middle", "mean_cosine_frequent")
+    assert second.heading == "Relative drift by frequency of the token"
+    curves = {t.name: t for t in first.figure.data if t.mode == "lines+markers"}
+    assert list(curves) == ["rare", "in between", "frequent"]
+    assert list(curves["rare"].y) == pytest.approx([1.4 * (0.1 + 0.05 * i) for i in range(4)])
+    for curve in curves.values():
+        assert list(curve.error_y.array) == pytest.approx([0.01] * 4)
+        assert [round(x) for x in curve.x] == [0, 1, 2, 3]
+    assert curves["rare"].x[0] < curves["in between"].x[0] == 0 < curves["frequent"].x[0]
+
+
+def test_bands_of_two_models_are_a_panel_each_and_of_steps_apart_all_on_one_scale() -> None:
+    two = [p for p in parts("tokens", "ab").panels if "mean_cosine_rare" in p.measures]
+    assert [p.heading for p in two] == [f"Mean cosine by frequency of the token · {m}" for m in "ab"]
+    apart = parts("tokens", steps=(0, 5)).panels[:3]
+    assert [p.measures for p in apart] == [(f"mean_cosine_{b}",) for b in ("rare", "middle", "frequent")]
+    many = parts("tokens", "abcd").panels[:3]
+    assert [p.measures for p in many] == [p.measures for p in apart]
+    for panels in (two, apart, many):
+        assert len({tuple(p.figure.layout.yaxis.range) for p in panels}) == 1
+
+
+def test_of_forms_of_one_thing_one_is_drawn_unless_it_is_alone() -> None:
+    shown = {m for panel in parts("partition").panels for m in panel.measures}
+    assert shown == {"partition_isotropy", "partition_isotropy_unit"}
+    lone = [row("partition_isotropy_one_sign", 0.2, layer=i) for i in range(3)]
+    assert drawn(lone, "partition").panels[0].measures == ("partition_isotropy_one_sign",)
+
+
+def test_a_count_of_nothing_is_told_and_not_drawn() -> None:
+    assert [p.measures for p in parts("dimensions").panels] == [
+        ("outlier_dimensions",),
+        ("largest_activation",),
+    ]
+    none = [row("massive_activations", 0.0, layer=i) for i in range(3)]
+    assert len(drawn(none, "dimensions").panels) == 1
+    some = [row("massive_activations", float(i), layer=i) for i in range(3)]
+    assert len(drawn(some, "dimensions").panels) == 1
+
+
+def test_a_model_has_one_colour_on_the_whole_page() -> None:
+    rows = layered("a") + [r for i in range(3) for r in part_rows(0.2, model="b", layer=i)]
+    (key,) = drawn(rows, "sequences").key
+    assert key == drawn(whole("a") + whole("b"), "sequences").key[1]
+
+
+def test_every_measure_has_its_place_on_the_page() -> None:
+    from isoscope.measures.table import MEASURES
+
+    drawn_here = [
+        measure for measure in MEASURES if "attention" not in measure.needs
+    ]  # heads: no section yet
+    assert len(drawn_here) >= 43
+    for measure in drawn_here:
+        assert measure.name in FAMILIES[measure.family].measures, f"{measure.name} has no place on the page"
+    known = {measure for family in FAMILIES.values() for measure in family.measures}
+    named = {*INSTEAD, *INSTEAD.values()} | {m for g in (*TOGETHER.values(), *SCALES.values()) for m in g}
+    assert named <= known
+
+
+def test_a_comparison_has_a_dot_a_layer_joined_in_order_and_the_square() -> None:
+    relative, drift = scatter(frame(compared())).panels
+    square, a, b = relative.figure.data
+    assert list(square.y) == pytest.approx([x * x for x in square.x])
+    assert (a.name, b.name, len(a.x)) == ("a", "b", 8)
+    rows = {(r.model, r.kind, r.layer, r.measure): r.value for r in compared()}
+    layers = [("layer", i) for i in range(7)] + [("output", None)]
+    assert list(a.x) == [rows["a", *place, "relative_drift"] for place in layers]
+    assert list(b.y) == [rows["b", *place, "mean_cosine"] for place in layers]
+    assert list(a.marker.symbol) == ["circle-open"] + 7 * ["circle"]
+    assert (drift.figure.layout.xaxis.type, relative.figure.layout.xaxis.type) == ("log", "linear")
+    assert len(drift.figure.data) == 2
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 4.2])
+def test_one_dot_makes_a_scatter_with_ticks(value: float) -> None:
+    rows = [row(m, value, kind="cloud") for m in ("drift", "relative_drift", "mean_cosine")]
+    panels = scatter(frame(rows)).panels
+    assert len(panels) == 1 + (value > 0)
+    assert all(panel.figure.layout.xaxis.tickvals for panel in panels[1:])
+    assert scatter(frame([row("drift", 1.0)])).panels == ()

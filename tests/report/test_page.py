@@ -14,7 +14,7 @@ import pytest
 from isoscope.report.page import page
 from isoscope.report.tables import MOST_ROWS
 from isoscope.results.schema import Row, Run, frame
-from tests.report.made import a_run, clouds, layered, row, trained
+from tests.report.made import a_run, clouds, compared, layered, row, trained, whole
 
 EVIL = "<script>alert(1)</script>"
 
@@ -158,3 +158,18 @@ def test_provenance_is_readable() -> None:
     text = without_plotly(clouds(), {"unit-1": {"dtype": "float32", "shape": [3, 4], "none": None}})
     for name, value in (("data.address", "embedded"), ("torch", "2.13.0"), ("shape", "3, 4"), ("none", "–")):
         assert f'<th scope="row">{name}</th><td>{value}</td>' in text
+
+
+def test_what_matters_most_stands_first_and_open() -> None:
+    sections = re.findall(r'<(section|details class="section") id="(\w+)">', without_plotly(compared()))
+    named = {name: tag for tag, name in sections}
+    assert list(named)[:4] == ["comparison", "directions", "drift", "spectrum"]
+    folded = [name for name, tag in named.items() if tag.startswith("details")]
+    assert folded == ["dimensions", "tokens", "sequences", "layers", "sample", "partition"]
+
+
+def test_notes_that_are_part_of_a_value_are_no_remarks() -> None:
+    text = without_plotly(compared())
+    assert 'id="notes"' not in text
+    undefined = [*whole(), row("spearman_drift", math.nan, kind="comparison", note="needs 3 layers")]
+    assert "needs 3 layers" in without_plotly(undefined).partition('id="notes"')[2].partition("</section>")[0]

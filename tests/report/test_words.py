@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from isoscope.report.families import FAMILIES
 from isoscope.report.readings import read
 from isoscope.report.words import GRADES, STRONG, WEAK, grade, headline, sentences
 from isoscope.results.schema import Row, frame
-from tests.report.made import clouds, layered, row, trained
+from tests.report.made import clouds, compared, layered, part_rows, row, trained, whole
 
 BETWEEN = "mean_cosine_between"
 
@@ -201,9 +202,86 @@ def test_a_family_of_its_own_gets_the_range() -> None:
     assert sentences(frame(rows), "attention") == "Entropy is 1 (layer 0) to 2 (layer 1)."
 
 
-@pytest.mark.parametrize("family", ["directions", "drift", "spectrum", "training", "health", "other"])
+PARTS = {
+    "dimensions": "In layers 0–6 up to 2 dimensions vary far more than the rest (layer 0: dimension 7, 381). "
+    "There are no massive activations; the largest single number is 9.5 (layer 0: dimension 7).",
+    "tokens": "Rare tokens drift further than frequent tokens in layers 0–6, most in layer 6 (0.907 against "
+    "0.518); in layers 0–6 rare tokens lie further along the mean (r = −0.3, 95 % interval −0.4 to −0.2, in "
+    "layer 0). The vectors of one token in different sequences are more alike than any two by 0.48 in "
+    "layer 6 to 0.795 in layer 0 (cosine).",
+    "sequences": "Vectors of one sequence are more alike than any two by 0.195 (95 % interval 0.185–0.205) "
+    "in layer 6 to 0.274 (0.264–0.284) in layer 0; by chance by 0.09. Without its mean at least 0.74 (95 % "
+    "interval 0.73–0.75), in layer 6, of a sequence is left; 0 would be a collapse to one vector.",
+    "layers": "The arrangement changes most on the way into layer 6: its CKA with the layer before is 0.895. "
+    "The last place, layer 6, has a CKA of 0.58 with the first layer.",
+    "sample": "Among nearest neighbours the cloud has 7.05 in layer 0 to 10.2 in layer 6 dimensions (TwoNN); "
+    "an isotropic cloud of as many vectors shows 106. The uniformity of the directions is −3.69 in layer 0 "
+    "to −3.06 in layer 6; it is −3.98 when they fill the sphere evenly and 0 when all are one.",
+    "partition": "In units of the mean norm the partition isotropy is 0.28 in layer 6 to 0.595 in layer 0, "
+    "where random directions give 0.99. With the norms as they are the partition isotropy is 0.001, where "
+    "random directions give 0.99.",
+}
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_a_folded_section_says_what_it_found(family: str) -> None:
+    assert sentences(frame(whole()), family) == PARTS[family]
+
+
+def test_one_site_is_not_named() -> None:
+    assert sentences(frame(part_rows(0.2, kind="output")), "sample").startswith(
+        "Among nearest neighbours the cloud has 8 dimensions (TwoNN); an isotropic"
+    )
+
+
+def band(value: float, name: str, layer: int) -> Row:
+    return row(f"relative_drift_{name}", value, half=0.05, layer=layer)
+
+
+def test_bands_that_overlap_are_not_told_apart() -> None:
+    near = [band(0.5, "rare", 0), band(0.45, "frequent", 0)]
+    assert sentences(frame(near), "tokens") == (
+        "Whether rare tokens or frequent tokens drift further cannot be told from chance at this n."
+    )
+    both = [
+        *near,
+        band(0.9, "rare", 1),
+        band(0.2, "frequent", 1),
+        band(0.2, "rare", 2),
+        band(0.4, "frequent", 2),
+    ]
+    assert sentences(frame(both), "tokens") == (
+        "Rare tokens drift further than frequent tokens in layer 1 (0.9 against 0.2), "
+        "and frequent tokens drift further than rare tokens in layer 2 (0.4 against 0.2)."
+    )
+    assert sentences(frame([band(0.5, "rare", 0)]), "tokens") == ""
+
+
+def test_massive_activations_are_placed() -> None:
+    rows = [row("massive_activations", float(i), layer=i, note=f"dimension {i}") for i in range(3)]
+    assert sentences(frame(rows), "dimensions") == (
+        "2 massive activations stand in layer 2 (dimension 2), fewer in layer 1."
+    )
+    none = [row("outlier_dimensions", 0.0, layer=i) for i in range(3)]
+    assert sentences(frame(none), "dimensions") == "No dimension varies far more than the rest."
+
+
+def test_a_comparison_gives_every_correlation_with_what_it_is_worth() -> None:
+    first, second, worth = sentences(frame(compared()), "comparison").split("\n")
+    assert first == (
+        "Mean cosine and relative drift, Spearman’s r over layers: 1.00 in a (8 layers), "
+        "0.50 in b (8 layers, nominal p = 0.017) and 0.90 over all models (16 layers, nominal p = 0.017)."
+    )
+    assert second.startswith("Mean cosine and drift, ")
+    assert "not independent" in worth
+    many = [row("spearman_drift", i / 8 - 0.5, model=f"m{i}", kind="comparison") for i in range(6)]
+    assert "layers: −0.50 (m0) to 0.12 (m5)." in sentences(frame(many), "comparison")
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "other"])
 def test_undefined_values_make_no_sentence(family: str) -> None:
-    rows = [row(r.measure, math.nan, step=r.step, kind=r.kind, layer=r.layer) for r in trained()]
+    known = [*trained(), *compared()]
+    rows = [row(r.measure, math.nan, step=r.step, kind=r.kind, layer=r.layer) for r in known]
     assert sentences(frame(rows), family) == ""
     assert sentences(frame([]), family) == ""
 

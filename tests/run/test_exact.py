@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 import isoscope
-from isoscope.measures.table import MEASURES
-from tests.run.independent import ABSOLUTE, RELATIVE, assert_merged, assert_tables_agree, check, readings
+from tests.laws.law_measures import MEASURES
+from tests.run.independent import (
+    ABSOLUTE,
+    RELATIVE,
+    Origin,
+    assert_merged,
+    assert_tables_agree,
+    check,
+    readings,
+)
 
 
 @pytest.mark.parametrize("pack", [True, False])
@@ -42,7 +50,8 @@ def test_packed_batches_in_any_order_and_from_files(bert: str, lines: str) -> No
 
 def test_the_independent_computation_knows_every_measure() -> None:
     x = np.random.default_rng(0).normal(size=(9, 3))
-    found = readings(x, np.arange(9), np.arange(9) % 2)
+    number = np.arange(9)
+    found = readings(x, Origin(number, number % 2, number % 3, number), x, x)
     assert set(found) == {measure.name for measure in MEASURES}
 
 

@@ -23,7 +23,7 @@ def observe_part(folder: str, file: str, part: int, parts: int) -> Observation:
     """Every `parts`-th batch, from the `part`-th on."""
     loaded = isoscope.load(folder)
     data = isoscope.text(file, loaded.tokenizer, max_length=LENGTH, batch_size=SIZE)
-    return isoscope.observe(loaded, list(data)[part::parts])
+    return isoscope.observe(loaded, list(data)[part::parts], counterfactual=False)
 
 
 def test_two_processes(bert: str, lines: str) -> None:
@@ -41,8 +41,9 @@ def test_halves_of_the_sequences(bert: str, lines: str) -> None:
     data = isoscope.text(lines, loaded.tokenizer, max_length=LENGTH, batch_size=SIZE)
     middle = len(data.sequences) // 2 // SIZE * SIZE  # whole batches, so the same hidden states
     parts = (data.sequences[:middle], data.sequences[middle:])
-    first, second = (isoscope.observe(loaded, dataclasses.replace(data, sequences=some)) for some in parts)
-    assert_merged(first.merge(second).frame(), isoscope.observe(loaded, data).frame())
+    halves = [dataclasses.replace(data, sequences=some) for some in parts]
+    first, second = (isoscope.observe(loaded, half, counterfactual=False) for half in halves)
+    assert_merged(first.merge(second).frame(), isoscope.observe(loaded, data, counterfactual=False).frame())
 
 
 def test_an_observation_travels(bert: str, lines: str) -> None:
@@ -76,4 +77,4 @@ def test_a_batch_made_by_hand_merges_too() -> None:
     counts = torch.ones(3, 24, dtype=torch.bool)
     counts[:, :20] = False
     seen = isoscope.observe(bert, [Batch(tiny.ids(), counts, torch.arange(3))])
-    assert set(seen.merge(seen).frame().n) == {2 * 12}
+    assert set(seen.merge(seen).frame().query("measure == 'mean_cosine'").n) == {2 * 12}

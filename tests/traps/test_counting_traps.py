@@ -36,7 +36,7 @@ def test_trap_padding_counted_as_data(side):
     seen = isoscope.observe(model, [batch])
     alone = isoscope.observe(model, [row[None] for row in rows])
     fallen = isoscope.observe(model, [batch["input_ids"]])
-    assert set(seen.frame().n) == {sum(map(len, rows))}
+    assert set(seen.frame().query("measure == 'drift'").n) == {sum(map(len, rows))}
     assert np.allclose(seen.frame().value, alone.frame().value, rtol=1e-5, atol=1e-6, equal_nan=True)
     assert (values(fallen, "mean_cosine") > values(seen, "mean_cosine") + 0.2).all()
 
@@ -48,8 +48,8 @@ def test_trap_special_tokens_counted_as_data(tmp_path):
     without = isoscope.text(str(file), Letters(), pack=False)
     counted = isoscope.text(str(file), Letters(), pack=False, special=True, first=True)
     tokens = sum(len(row) for row in without.sequences)
-    assert set(isoscope.observe(Model(), without).frame().n) == {tokens - 2 * 40}
-    assert set(isoscope.observe(Model(), counted).frame().n) == {tokens}
+    assert set(isoscope.observe(Model(), without).frame().query("measure == 'drift'").n) == {tokens - 2 * 40}
+    assert set(isoscope.observe(Model(), counted).frame().query("measure == 'drift'").n) == {tokens}
     assert without.facts()["counting"] == {
         "padding": "left out",
         "special tokens": "left out",

@@ -16,7 +16,8 @@ def measure(
     data: Annotated[
         str,
         typer.Option(
-            help="'embedded', a text or JSONL file (file.jsonl:column), a folder of images or sounds."
+            help="'embedded', a text or JSONL file (file.jsonl:column), a folder of images or sounds, "
+            "a dataset of the hub or in a folder (id:split:column)."
         ),
     ] = "embedded",
     limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 256,
@@ -29,7 +30,13 @@ def measure(
     ] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
     measures: Measures = None,
-    layers: Annotated[str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output'.")] = "*",
+    layers: Annotated[
+        str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output', 'attention.*'.")
+    ] = "*",
+    heads: Annotated[bool, typer.Option("--heads", help="Add rows for every head of attention.")] = False,
+    counterfactual: Annotated[
+        bool, typer.Option(help="Read attention again without each head's mean query, on 64 sequences.")
+    ] = True,
     config: Annotated[
         str | None, typer.Option(help="The config of a model that is one file of weights.")
     ] = None,
@@ -37,6 +44,9 @@ def measure(
     pack: Annotated[
         bool, typer.Option(help="Join texts and cut full chunks, or one text a sequence.")
     ] = True,
+    tokens: Annotated[
+        str, typer.Option(help="auto (the model's tokenizer), bytes or characters: their values as ids.")
+    ] = "auto",
     count_special: Annotated[
         bool, typer.Option("--count-special", help="Count special tokens as data.")
     ] = False,
@@ -49,7 +59,7 @@ def measure(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Measure the geometry of a model's representations, layer by layer, exactly, in one pass."""
+    """Measure the geometry of a model's representations and its attention, layer by layer, exactly."""
     allowed = parse_bytes(memory)
     from isoscope.cli import screen
     from isoscope.cli.finish import finish
@@ -61,7 +71,8 @@ def measure(
     from isoscope.run.provenance import new_run
     from isoscope.sites import select
 
-    chosen = choose(parse_names(measures))
+    asked = parse_names(measures)
+    chosen = choose(asked)
     loaded = load(
         model,
         revision=revision,
@@ -79,13 +90,16 @@ def measure(
         pack=pack,
         special=count_special,
         first=count_first,
+        tokens=tokens,
         seed=seed,
     )
-    select(look(loaded, next(iter(batches))).shapes, layers)  # before a folder is made for it
+    found = look(loaded, next(iter(batches)))
+    select((*found.shapes, *found.attention), layers)  # before a folder is made for it
     known = loaded.facts()
     question = {key: known[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(loaded.module)
     question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
+    question |= {"heads": heads, "counterfactual": counterfactual}
     run = new_run("measure", loaded.name, question, chosen)
     folder = open_run(out or default_out(loaded.name, run.id), run)
     unit = loaded.name
@@ -97,8 +111,10 @@ def measure(
         seen = observe(
             loaded,
             batches,
-            measures=[m.name for m in chosen],
+            measures=asked,
             layers=layers,
+            heads=heads,
+            counterfactual=counterfactual,
             memory=allowed,
             progress=progress,
         )

@@ -27,15 +27,24 @@ _SHOWN = (  # measure, heading, whether its interval is shown, columns it takes;
     ("effective_rank", "effective\nrank", False, 14),
     ("isoscore", "IsoScore", False, 16),
 )
+_MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
+_OTHER = 24  # columns a measure takes that is not in _SHOWN
 _NAME = 28  # columns a model's name may take
+_NARROW = 120  # columns under which a correlation and its p stand on two lines
 _OVER_STEPS = ("mean_cosine_between", "relative_drift", "participation_ratio_split")
 
 
 def show(rows: pd.DataFrame) -> None:
-    """Print one line a site; of several steps, one table a measure with a line a step."""
+    """Print one line a site; of several steps, one table a measure with a line a step.
+
+    Of several models each is shown at its last step.
+    """
     compared = rows[rows.kind == "comparison"]
     rows = rows[rows.kind != "comparison"]
-    if rows.step.nunique() > 1:
+    if rows.model.nunique() > 1:
+        rows = rows[rows.step.isna() | (rows.step == rows.groupby("model").step.transform("max"))]
+        show_table(_over_sites(rows))
+    elif rows.step.nunique() > 1:
         asked = [name for name in _OVER_STEPS if (rows.measure == name).any()]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
             show_table(_over_steps(rows, name))
@@ -46,15 +55,19 @@ def show(rows: pd.DataFrame) -> None:
 
 
 def _over_sites(rows: pd.DataFrame) -> Table:
-    there = [shown for shown in _SHOWN if (rows.measure == shown[0]).any()]
-    if not there:
-        there = [(name, name.replace("_", "\n"), True, 24) for name in rows.measure.drop_duplicates()]
+    rows = rows[rows["head"].isna()]
+    names = list(rows.measure.drop_duplicates())
+    there = [shown for shown in _SHOWN if shown[0] in names]
+    if not there or len(names) <= _MOST:
+        others = [name for name in names if name not in {shown[0] for shown in there}]
+        there += [(name, name.replace("_", "\n"), True, _OTHER) for name in others]
     several = rows.model.nunique() > 1
     widths = accumulate((shown[3] for shown in there), initial=20 + several * (_NAME + 3))
     present = [
         shown for shown, width in zip(there, islice(widths, 1, None), strict=False) if width <= _width()
     ]
     fewer = "; a wider terminal shows more" if len(present) < len(there) else ""
+    fewer += f"; the page shows all {len(names)} measures" if len(there) < len(names) else ""
     table = Table(
         caption=f"value [95 % interval] (value of an isotropic cloud){fewer}", caption_justify="left"
     )
@@ -62,6 +75,7 @@ def _over_sites(rows: pd.DataFrame) -> Table:
         table.add_column(head, no_wrap=True)
     for head in ("n", *(head for _, head, _, _ in present)):
         table.add_column(head, justify="right", no_wrap=True)
+    rows = rows[rows.measure.isin([shown[0] for shown in present])]
     last = ""
     for (model, kind, layer), part in rows.groupby(["model", "kind", "layer"], dropna=False, sort=False):
         cells = part.set_index("measure")
@@ -82,12 +96,13 @@ def _comparison(rows: pd.DataFrame) -> Table:
     )
     table = Table(title=title, title_justify="left")
     names = list(rows.measure.drop_duplicates())
+    between = " " if _width() >= _NARROW else "\n"
     for head in ("model", "layers", *(name.replace("_", "\n", 1).replace("_", " ") for name in names)):
         table.add_column(head, justify="left" if head == "model" else "right")
     for model, part in rows.groupby("model", sort=False):
         cells = part.set_index("measure")
         told = [
-            f"{number(float(cells.value[name]))} ({cells.note[name].removeprefix('nominal ')})"
+            f"{number(float(cells.value[name]))}{between}({cells.note[name].removeprefix('nominal ')})"
             for name in names
         ]
         table.add_row(_short(str(model)), str(cells.n.max()), *told)
@@ -95,16 +110,36 @@ def _comparison(rows: pd.DataFrame) -> Table:
 
 
 def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
-    table = Table(title=measure.replace("_", " "), title_justify="left")
     loss = rows[rows.measure == "loss"].set_index("step").value
     mine = rows[rows.measure == measure]
-    sites = [_site(kind, layer) for kind, layer in mine[["kind", "layer"]].drop_duplicates().to_numpy()]
-    for head in ("step", *(["loss"] if len(loss) else []), *sites):
+    mine = mine.assign(site=[_site(kind, layer) for kind, layer in mine[["kind", "layer"]].to_numpy()])
+    sites = list(mine.site.drop_duplicates())
+    shown = _spaced(sites, (_width() - 20) // (3 + max(map(len, sites))))
+    fewer = f"{len(shown)} of {len(sites)} sites; the page shows all" if len(shown) < len(sites) else None
+    table = Table(
+        title=measure.replace("_", " "), title_justify="left", caption=fewer, caption_justify="left"
+    )
+    for head in ("step", *(["loss"] if len(loss) else []), *shown):
         table.add_column(head, justify="right")
     for step, part in mine.groupby("step"):
         lost = [number(float(loss[step]))] if len(loss) else []
-        table.add_row(str(step), *lost, *map(number, part.value))
+        value = part.set_index("site").value
+        table.add_row(
+            str(step), *lost, *(number(float(value[site])) if site in value else "" for site in shown)
+        )
     return table
+
+
+def _spaced(names: list[str], most: int) -> list[str]:
+    """At most so many of them, evenly spaced, the first and the last among them.
+
+    >>> _spaced(list("abcdefg"), 4)
+    ['a', 'c', 'e', 'g']
+    """
+    count = max(2, min(most, len(names)))
+    return (
+        names if count >= len(names) else [names[i * (len(names) - 1) // (count - 1)] for i in range(count)]
+    )
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Sound as data: `embedded` or a folder of recordings becomes batches of samples or of spectra.
+"""Sound as data: `embedded`, a folder or a dataset's column becomes batches of samples or of spectra.
 
 A sequence is one recording, its vectors are frames. Recordings of the same length go together and are
 never padded, because some models do not look at the mask; a model that takes spectra of a fixed length
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import groupby, islice
 from math import gcd
 from pathlib import Path
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_in
+from isoscope.data.hub import column_at, files
 from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 
@@ -104,7 +106,7 @@ def sounds(
     batch_size: int = 16,
     seed: int = 0,
 ) -> Sounds:
-    """Read the recordings at `address`: ``embedded`` (synthesised) or a folder, all below it.
+    """Read the recordings at `address`: ``embedded``, a folder, all below it, or ``id:split:column``.
 
     `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make
     a frame; `padded` says that it pads to a fixed length itself. `speak` gives what a decoder is fed for
@@ -139,22 +141,30 @@ def sounds(
 
 
 def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:
-    for file in files_in(address, SUFFIXES, "recordings"):
+    for name, file in _files(address):
         try:
             samples, own_rate = _samples(file)
         except (OSError, ValueError, RuntimeError):
-            left_out["that cannot be read"].append(file.name)
+            left_out["that cannot be read"].append(name)
             continue
-        yield file.name, _resampled(samples.mean(axis=1), own_rate, rate)
+        yield name, _resampled(samples.mean(axis=1), own_rate, rate)
 
 
-def _samples(file: Path) -> tuple[npt.NDArray[np.floating], int]:
+def _files(address: str) -> Iterator[tuple[str, Path | BytesIO]]:
+    if (of_dataset := column_at(address)) is not None:
+        return ((name, BytesIO(content)) for name, content in files(of_dataset, "recordings"))
+    return ((file.name, file) for file in files_in(address, SUFFIXES, "recordings"))
+
+
+def _samples(file: Path | BytesIO) -> tuple[npt.NDArray[np.floating], int]:
     """Samples [n, channels] in −1 … 1, by soundfile, or by scipy for WAV where that is not installed."""
     try:
         import soundfile
     except ImportError:
-        if file.suffix.lower() != ".wav":
-            raise IsoscopeError(f"reading {file} needs soundfile: install isoscope[audio].") from None
+        plain = file.suffix.lower() == ".wav" if isinstance(file, Path) else file.getvalue()[:4] == b"RIFF"
+        if not plain:
+            what = file if isinstance(file, Path) else "recordings other than WAV"
+            raise IsoscopeError(f"reading {what} needs soundfile: install isoscope[audio].") from None
         from scipy.io import wavfile
 
         rate, samples = wavfile.read(file)

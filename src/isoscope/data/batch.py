@@ -38,18 +38,33 @@ class Batch:
         """Call the module with the inputs: a tensor as its argument, a mapping as its keywords."""
         return module(self.inputs) if isinstance(self.inputs, Tensor) else module(**self.inputs)
 
+    def tokens(self, *, decoder: bool = False, batch_axis: int = 0) -> Tensor | None:
+        """The token at every position, [b, t], where the model (or its decoder) is fed tokens."""
+        inputs = self.inputs
+        if decoder:
+            fed = None if isinstance(inputs, Tensor) else inputs.get("decoder_input_ids")
+        else:
+            fed = main_input(inputs)
+        if not isinstance(fed, Tensor) or fed.dim() != 2 or fed.is_floating_point():
+            return None
+        return fed if decoder else fed.movedim(batch_axis, 0)
+
     def first(self, batch_axis: int = 0) -> Batch:
         """The first sequence alone."""
+        return self.take(torch.tensor([0]), batch_axis)
 
-        def one(x: Tensor) -> Tensor:
+    def take(self, rows: Tensor, batch_axis: int = 0) -> Batch:
+        """These sequences alone; what has no axis of that length is left as it is."""
+
+        def some(x: Tensor) -> Tensor:
             fits = isinstance(x, Tensor) and x.dim() > batch_axis and x.shape[batch_axis] == len(self)
-            return x.narrow(batch_axis, 0, 1) if fits else x
+            return x.index_select(batch_axis, rows.to(x.device)) if fits else x
 
         inputs = self.inputs
-        alone = one(inputs) if isinstance(inputs, Tensor) else {name: one(x) for name, x in inputs.items()}
-        counts = None if self.counts is None else self.counts[:1]
-        spoken = None if self.decoder_counts is None else self.decoder_counts[:1]
-        return replace(self, inputs=alone, counts=counts, keys=self.keys[:1], decoder_counts=spoken)
+        left = some(inputs) if isinstance(inputs, Tensor) else {name: some(x) for name, x in inputs.items()}
+        counts = None if self.counts is None else self.counts[rows]
+        spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
+        return replace(self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken)
 
     def as_floats(self, dtype: torch.dtype) -> Batch:
         """The same with its numbers, not its tokens, as the model has its weights."""

@@ -40,8 +40,24 @@ class Policy:
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
 
 
-def select_counted(seen: Tensor, batch: Batch, *, decoder: bool = False) -> tuple[Tensor, Tensor, str]:
-    """From what flows at a site, the vectors that count [n, d], their sequence [n], and a remark.
+@dataclass(frozen=True)
+class Counted:
+    """Vectors that count [n, d]; the sequence, position and token of each [n]; a remark.
+
+    `token` is None where positions are not tokens: those of pictures and sound, and pooled ones.
+    """
+
+    points: Tensor
+    sequence: Tensor
+    position: Tensor
+    token: Tensor | None = None
+    remark: str = ""
+
+
+def select_counted(
+    seen: Tensor, batch: Batch, *, decoder: bool = False, tokens: Tensor | None = None
+) -> Counted:
+    """From what flows at a site, the vectors that count. `tokens` [b, t] are what the model is fed.
 
     `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector. Where a site is shorter
     than the data by a whole factor (characters pooled to molecules, samples to frames), a position
@@ -51,7 +67,8 @@ def select_counted(seen: Tensor, batch: Batch, *, decoder: bool = False) -> tupl
     """
     size, counts = len(batch), batch.decoder_counts if decoder else batch.counts
     if seen.dim() == 2 and len(seen) == size:
-        return seen, torch.arange(size, device=seen.device), ""
+        alone = torch.arange(size, device=seen.device)
+        return Counted(seen, alone, torch.zeros_like(alone))
     if seen.dim() == 2 and counts is not None and len(seen) == counts.numel():
         seen = seen.reshape(*counts.shape, seen.shape[1])
     if seen.dim() != 3 or len(seen) != size:
@@ -65,7 +82,20 @@ def select_counted(seen: Tensor, batch: Batch, *, decoder: bool = False) -> tupl
         mine = mine & (torch.arange(length) >= tokens_before(length, batch.patches))
     mine = mine.to(seen.device)
     sequence = torch.arange(size, device=seen.device)[:, None].expand(size, length)
-    return seen[mine], sequence[mine], remark
+    position = mine.cumsum(1) + _grid(counts, tokens, length, decoder)  # padding before it moves nothing
+    fed = tokens is not None and tokens.shape == (size, length)
+    token = tokens.to(seen.device)[mine] if tokens is not None and fed else None
+    return Counted(seen[mine], sequence[mine], position[mine], token, remark)
+
+
+def _grid(counts: Tensor | None, tokens: Tensor | None, length: int, decoder: bool) -> int:
+    """Tells the positions of one grid from those of another, so that none are taken for the same place.
+
+    Where there may be padding it must not depend on the length of the batch, only on how far it is pooled.
+    """
+    given = counts if counts is not None else tokens
+    pooled = length if given is None else given.shape[1] // max(length, 1)
+    return (2 * pooled + decoder) << 32
 
 
 def tokens_before(length: int, patches: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from isoscope.data.hub import column_at, texts
 from isoscope.errors import IsoscopeError
 
 _BLOCK = 1 << 16  # characters of a text file that are encoded at a time
@@ -24,16 +25,19 @@ def documents(address: str, *, whole: bool = True) -> Iterator[str]:
     """The documents at `address`, one after the other.
 
     A text file is read whole, in blocks that end with a line; with `whole=False` each line that is
-    not blank is a document. Every record of a JSONL file is one.
+    not blank is a document. Every record of a JSONL file is one, and every row of a dataset.
     """
     if address == "embedded":
         return embedded()
+    if (of_dataset := column_at(address)) is not None:
+        return texts(of_dataset)
     path, column = _split(address)
     if not path.exists():
         raise IsoscopeError(f"no data at '{address}': give 'embedded', a text file or a JSONL file.")
     if path.is_dir():
         raise IsoscopeError(
-            f"'{address}' is a folder; this model takes text: give a single file, or 'embedded'."
+            f"'{address}' is a folder; this model takes text: give a single file, 'embedded', or, where the "
+            f"folder is a dataset, {address}:SPLIT:COLUMN."
         )
     if ".jsonl" in path.suffixes or ".ndjson" in path.suffixes:
         return _records(path, column)

@@ -1,4 +1,4 @@
-"""Images as data: `embedded` or a folder of pictures becomes batches of pixels.
+"""Images as data: `embedded`, a folder of pictures or a dataset's column becomes batches of pixels.
 
 A sequence is one image, its vectors are patches or spatial positions. Class and register tokens that
 stand before the patches are special tokens: they count only when asked for.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_in
+from isoscope.data.hub import column_at, files
 from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 
@@ -85,7 +87,7 @@ def images(
     special: bool = False,
     seed: int = 0,
 ) -> Images:
-    """Read the pictures at `address`: ``embedded`` (scikit-learn's digits) or a folder, all below it.
+    """Read the pictures at `address`: ``embedded`` (digits), a folder, all below it, or ``id:split:column``.
 
     `process` is an image processor. Files that cannot be read are left out, counted and named.
     """
@@ -100,12 +102,18 @@ def images(
 
 
 def _read(address: str, unread: list[str]) -> Iterator[Image.Image]:
-    for file in files_in(address, SUFFIXES, "pictures"):
+    for name, file in _files(address):
         try:
             with Image.open(file) as picture:
                 yield picture.convert("RGB")
         except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError):
-            unread.append(Path(file).name)
+            unread.append(name)
+
+
+def _files(address: str) -> Iterator[tuple[str, Path | BytesIO]]:
+    if (of_dataset := column_at(address)) is not None:
+        return ((name, BytesIO(content)) for name, content in files(of_dataset, "pictures"))
+    return ((file.name, file) for file in files_in(address, SUFFIXES, "pictures"))
 
 
 def _digits() -> Iterable[Image.Image]:

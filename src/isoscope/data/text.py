@@ -1,4 +1,4 @@
-"""Text as data: `embedded`, a text file or a JSONL file becomes batches of token ids.
+"""Text as data: `embedded`, a text file, a JSONL file or a dataset becomes batches of token ids.
 
 Text is packed: documents are joined and cut into chunks of full length, so that every vector has
 about as much context as the next and no padding is needed. Batches hold sequences of like length.
@@ -15,6 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from isoscope.data.alphabet import Bytes, CodePoints, alphabet
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy
 from isoscope.data.documents import documents
@@ -56,6 +57,7 @@ class Text:
     packed: bool
     start: int | None = None
     notes: tuple[str, ...] = ()
+    alphabet: str = ""
 
     @property
     def size(self) -> int:
@@ -101,12 +103,12 @@ class Text:
             "packed": self.packed,
             "counting": self.policy.describe(),
             "seed": self.seed,
-        }
+        } | ({"alphabet": self.alphabet} if self.alphabet else {})
 
 
 def text(
     address: str,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | str,
     *,
     limit: int | None = LIMIT,
     max_length: int = MAX_LENGTH,
@@ -117,15 +119,18 @@ def text(
     start: int | None = None,
     seed: int = 0,
 ) -> Text:
-    """Read the text at `address`: ``embedded``, a text file, or a JSONL file (``file.jsonl:column``).
+    """Read the text at `address`: ``embedded``, a text file, ``file.jsonl:column`` or ``id:split:column``.
 
+    `tokenizer` is one, or says ``bytes`` or ``characters``: then those are the tokens (see `alphabet`).
     At most `limit` sequences (None: all) of at most `max_length` tokens. `pack=False` makes each
-    document (each line of a text file) one sequence. `special` and `first` count special tokens
-    and position 0 as data. A decoder is fed the same tokens after its `start` token.
+    document (each line of a text file, each row of a dataset) one sequence. `special` and `first` count
+    special tokens and position 0 as data. A decoder is fed the same tokens after its `start` token.
     """
     for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
         if number is not None and number < 1:
             raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    if isinstance(tokenizer, str):
+        tokenizer = alphabet(tokenizer)
     before, after = _frame_of(tokenizer)
     room = max_length - len(before) - len(after)
     if room < 1:
@@ -145,6 +150,7 @@ def text(
         seed=seed,
         packed=pack,
         start=start,
+        alphabet=tokenizer.name if isinstance(tokenizer, Bytes | CodePoints) else "",
     )
 
 

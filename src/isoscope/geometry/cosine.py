@@ -78,3 +78,13 @@ def dimension_contributions(points: Tensor) -> Tensor:
 def rogue_contribution(points: Tensor) -> float:
     """The largest of the `dimension_contributions`: how much of A one single dimension makes."""
     return float(dimension_contributions(points).max())
+
+
+def uniformity(points: Tensor) -> float:
+    """The log of the mean of exp(−2‖û_i − û_j‖²) over all i ≠ j, in [−8, 0] (Wang & Isola 2020).
+
+    >>> round(uniformity(torch.tensor([[1.0, 0.0], [-2.0, 0.0]])), 6)
+    -8.0
+    """
+    cosines = pair_cosines(points)
+    return float((4 * cosines - 4).exp().mean().log()) if len(cosines) else math.nan

@@ -9,6 +9,8 @@ import math
 
 from torch import Tensor
 
+from isoscope.geometry.cosine import mean_cosine_between
+
 
 def intra_similarity(points: Tensor, sequence: Tensor) -> float:
     """The mean over sequences of mean_i cos(x_i, x̄_s), in [−1, 1] (Ethayarajh 2019).
@@ -27,6 +29,11 @@ def intra_similarity(points: Tensor, sequence: Tensor) -> float:
         if len(mine) > 1 and float(centre.norm()) > 0:
             found.append(float((mine @ centre / mine.norm(dim=1) / centre.norm()).mean()))
     return sum(found) / len(found) if found else math.nan
+
+
+def intra_similarity_adjusted(points: Tensor, sequence: Tensor) -> float:
+    """`intra_similarity` less the mean cosine between sequences, in [−2, 2]."""
+    return intra_similarity(points, sequence) - mean_cosine_between(points, sequence)
 
 
 def rank_residual(points: Tensor, sequence: Tensor) -> float:

@@ -1,15 +1,16 @@
 """A Measure is a named reading of a record, with everything a reader needs to trust it.
 
-It names the record it reads (`stat`), the naive definition it must equal (`definition`), its bounds,
+It names the records it reads (`stats`), the naive definition it must equal (`definition`), its bounds,
 its null and the changes of the cloud that leave it alone. The tests run over all of this by table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from torch import Tensor
 
 from isoscope.stats.base import Stat
 
@@ -28,13 +29,19 @@ class Reading:
 
 @dataclass(frozen=True)
 class Measure:
-    """A named reading. The words are for the page, the rest is held by the tests."""
+    """A named reading. The words are for the page, the rest is held by the tests.
+
+    `read` takes the records named in `stats`. One that compares a layer with another takes that one's
+    first record as well: `against` says which, the "previous" layer or the "first". `needs` is what the
+    data must have for it: "sequences" (more than one vector each), "tokens", "layers" (more than one),
+    "attention". Read `at` attention, it gives several readings: the layer's, then one a head.
+    """
 
     name: str
     family: str
-    stat: type[Stat]
-    read: Callable[[Any], Reading]
-    definition: Callable[..., float]
+    stats: tuple[type[Stat], ...]
+    read: Callable[..., Reading | tuple[Reading, ...]]
+    definition: Callable[..., float | Tensor]
     title: str
     formula: str
     says: str
@@ -45,6 +52,20 @@ class Measure:
     bounds: tuple[float, float]
     unchanged_by: frozenset[str]
     ranklike: bool = False
+    needs: frozenset[str] = frozenset()
+    against: str = ""
+    at: str = "layer"
+
+    def reading(self, records: Mapping[type[Stat], Stat], there: Mapping[type[Stat], Stat]) -> Reading:
+        """Read it off the records of a site, and of the one `there` that it is held against."""
+        mine = [records[stat] for stat in self.stats]
+        found = self.read(*mine, there[self.stats[0]]) if self.against else self.read(*mine)
+        return found if isinstance(found, Reading) else found[0]
+
+    def heads(self, records: Mapping[type[Stat], Stat]) -> tuple[Reading, ...]:
+        """The readings of each head, where it is read at attention."""
+        found = self.read(*(records[stat] for stat in self.stats)) if self.at == "attention" else ()
+        return () if isinstance(found, Reading) else found[1:]
 
     def explanation(self) -> dict[str, object]:
         """The words, as a run keeps them for its page."""

@@ -26,7 +26,8 @@ def _mean_cosine(record: Directions) -> Reading:
     return Reading(record.sums.all_pairs(), record.sums.n, null=0.0, note=_zeros(record))
 
 
-def _mean_cosine_between(record: Directions) -> Reading:
+def read_mean_cosine_between(record: Directions) -> Reading:
+    """The mean cosine over pairs from different sequences, with its interval."""
     sums = record.sums
     if sums.sequences.sum() < 2:
         return undefined(sums.n, "needs 2 sequences")
@@ -68,7 +69,7 @@ MEASURES = (
     Measure(
         name="mean_cosine",
         family="directions",
-        stat=Directions,
+        stats=(Directions,),
         read=_mean_cosine,
         definition=cosine.mean_cosine,
         title="mean cosine, all pairs",
@@ -86,8 +87,8 @@ MEASURES = (
     Measure(
         name="mean_cosine_between",
         family="directions",
-        stat=Directions,
-        read=_mean_cosine_between,
+        stats=(Directions,),
+        read=read_mean_cosine_between,
         definition=cosine.mean_cosine_between,
         title="mean cosine between sequences",
         formula="(‖ΣS_s‖² − Σ‖S_s‖²) / (n² − Σn_s²),  S_s = Σû over sequence s",
@@ -105,7 +106,7 @@ MEASURES = (
     Measure(
         name="cosine_variance",
         family="directions",
-        stat=Orientation,
+        stats=(Orientation,),
         read=_cosine_variance,
         definition=cosine.cosine_variance,
         title="variance of the cosines",
@@ -121,7 +122,7 @@ MEASURES = (
     Measure(
         name="rogue_contribution",
         family="directions",
-        stat=Directions,
+        stats=(Directions,),
         read=_rogue_contribution,
         definition=cosine.rogue_contribution,
         title="largest contribution of one dimension",

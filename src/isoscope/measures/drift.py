@@ -20,11 +20,13 @@ from isoscope.stats.intervals import FEW, enough, jackknife, jackknife_of_square
 _INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
 
 
-def _drift(record: Centre) -> Reading:
+def read_drift(record: Centre) -> Reading:
+    """‖x̄‖, with its null and interval."""
     return _read(record, scale=1.0, scale_without=None)
 
 
-def _relative_drift(record: Centre) -> Reading:
+def read_relative_drift(record: Centre) -> Reading:
+    """‖x̄‖/mean ‖x‖, with its null and interval."""
     count, norms = record.sums.count, record.norms
     if record.sums.n < 1:
         return undefined(0, "no vector")
@@ -67,8 +69,8 @@ MEASURES = (
     Measure(
         name="drift",
         family="drift",
-        stat=Centre,
-        read=_drift,
+        stats=(Centre,),
+        read=read_drift,
         definition=drift.drift,
         title="drift",
         formula="‖x̄‖",
@@ -84,8 +86,8 @@ MEASURES = (
     Measure(
         name="relative_drift",
         family="drift",
-        stat=Centre,
-        read=_relative_drift,
+        stats=(Centre,),
+        read=read_relative_drift,
         definition=drift.relative_drift,
         title="relative drift",
         formula="‖x̄‖ / mean ‖x‖",
@@ -102,7 +104,7 @@ MEASURES = (
     Measure(
         name="mean_norm",
         family="drift",
-        stat=Centre,
+        stats=(Centre,),
         read=_mean_norm,
         definition=drift.mean_norm,
         title="mean norm",

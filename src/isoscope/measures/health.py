@@ -22,7 +22,7 @@ MEASURES = (
     Measure(
         name="not_finite",
         family="health",
-        stat=Centre,
+        stats=(Centre,),
         read=_not_finite,
         definition=health.not_finite,
         title="vectors with NaN or Inf",
@@ -38,7 +38,7 @@ MEASURES = (
     Measure(
         name="zero_vectors",
         family="health",
-        stat=Directions,
+        stats=(Directions,),
         read=_zero_vectors,
         definition=health.zero_vectors,
         title="vectors of norm zero",

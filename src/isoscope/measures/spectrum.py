@@ -99,6 +99,20 @@ def _isoscore(record: Moments) -> Reading:
     return Reading((ratio.value - 1) / (width - 1), ratio.n, (ratio.null - 1) / (width - 1), note=ratio.note)
 
 
+def _isoscore_star(record: Moments) -> Reading:
+    ratio, width = _participation_ratio(record), record.mean.shape[1]
+    if width < 2:
+        return undefined(record.n, "needs 2 dimensions")
+    value, null = (_shrunk(each, width) for each in (ratio.value, ratio.null))
+    return Reading(value, ratio.n, null, note=ratio.note)
+
+
+def _shrunk(ratio: float, width: int) -> float:
+    """IsoScore* from the participation ratio: with λ' = (1−ζ)λ + ζλ̄, 1/PR' = (1−ζ)²/PR + (1−(1−ζ)²)/d."""
+    kept = (1 - spectrum.SHRINKAGE) ** 2
+    return (1 / (kept / ratio + (1 - kept) / width) - 1) / (width - 1)
+
+
 def _participation_ratio_split(record: Moments) -> Reading:
     if len(record.count) < 2:
         return undefined(record.n, "two halves do not fit the memory allowed; raise --memory")
@@ -116,7 +130,7 @@ MEASURES = (
     Measure(
         name="isoscore",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_isoscore,
         definition=spectrum.isoscore,
         title="IsoScore",
@@ -132,9 +146,27 @@ MEASURES = (
         unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
     Measure(
+        name="isoscore_star",
+        family="spectrum",
+        stats=(Moments,),
+        read=_isoscore_star,
+        definition=spectrum.isoscore_star,
+        title="IsoScore*",
+        formula="IsoScore of (1−ζ)Σ + ζ(tr Σ/d)I, ζ = .2",
+        says="IsoScore of the covariance pulled a little towards a round one, which steadies it where "
+        "vectors are few. It is the form that I-STAR trains with.",
+        misleads="Not 0 even for vectors on a line, so compare it between layers of one width only. In "
+        "training the pull is towards a covariance of more data, here towards a round one of the same size.",
+        null="from PR's null, in closed form",
+        interval=_NO_INTERVAL,
+        source="Rudman & Eickhoff 2024, arXiv 2305.19358",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale", "shift"}),
+    ),
+    Measure(
         name="participation_ratio",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_participation_ratio,
         definition=spectrum.participation_ratio,
         title="participation ratio",
@@ -151,7 +183,7 @@ MEASURES = (
     Measure(
         name="participation_ratio_split",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_participation_ratio_split,
         definition=spectrum.participation_ratio_split,
         title="participation ratio, split-half",
@@ -168,7 +200,7 @@ MEASURES = (
     Measure(
         name="effective_rank",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_of_spread(_entropic),
         definition=spectrum.effective_rank,
         title="effective rank",
@@ -185,7 +217,7 @@ MEASURES = (
     Measure(
         name="rankme",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_of_extent(_entropic),
         definition=spectrum.rankme,
         title="RankMe",
@@ -202,7 +234,7 @@ MEASURES = (
     Measure(
         name="stable_rank",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_of_extent(_stable),
         definition=spectrum.stable_rank,
         title="stable rank",
@@ -219,7 +251,7 @@ MEASURES = (
     Measure(
         name="top_share",
         family="spectrum",
-        stat=Moments,
+        stats=(Moments,),
         read=_of_spread(_top),
         definition=spectrum.top_share,
         title="share of the top component",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from isoscope.geometry import within
 from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.cosine import read_mean_cosine_between
+from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, enough, jackknife
 from isoscope.stats.within import PerSequence, Within
 
@@ -26,6 +30,21 @@ def _intra_similarity(record: Within) -> Reading:
     return _mean(record.n, record.similarity, -1.0)
 
 
+def _intra_similarity_adjusted(record: Within, directions: Directions) -> Reading:
+    raw, each, base = _intra_similarity(record), record.similarity, read_mean_cosine_between(directions)
+    if math.isnan(raw.value) or math.isnan(base.value):
+        return undefined(raw.n, raw.note or base.note)
+    value = raw.value - base.value
+    if not enough(each.sequences):
+        return Reading(value, raw.n, raw.null, note=FEW)
+    without = (each.total.sum() - each.total) / (each.sequences.sum() - each.sequences)
+    low, high = jackknife(value, without - directions.sums.between_without(), each.sequences)
+    # near its noise the baseline's interval reaches further than its jackknife: so must the difference's
+    below = math.hypot(raw.value - raw.low, base.high - base.value)
+    above = math.hypot(raw.high - raw.value, base.value - base.low)
+    return Reading(value, raw.n, raw.null, min(low, value - below), max(high, value + above))
+
+
 def _rank_residual(record: Within) -> Reading:
     return _mean(record.n, record.residual, 0.0)
 
@@ -34,7 +53,7 @@ MEASURES = (
     Measure(
         name="intra_similarity",
         family="sequences",
-        stat=Within,
+        stats=(Within,),
         read=_intra_similarity,
         definition=within.intra_similarity,
         title="similarity inside a sequence",
@@ -47,11 +66,29 @@ MEASURES = (
         source="Ethayarajh 2019",
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
+        needs=frozenset({"sequences"}),
+    ),
+    Measure(
+        name="intra_similarity_adjusted",
+        family="sequences",
+        stats=(Within, Directions),
+        read=_intra_similarity_adjusted,
+        definition=within.intra_similarity_adjusted,
+        title="similarity inside a sequence, adjusted",
+        formula="intra-sequence similarity − mean cosine between sequences",
+        says="How much more alike vectors of one sequence are than any two of the space.",
+        misleads="Short sequences read higher; see the null.",
+        null="that of the similarity inside a sequence",
+        interval=_INTERVAL,
+        source="Ethayarajh 2019",
+        bounds=(-2.0, 2.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+        needs=frozenset({"sequences"}),
     ),
     Measure(
         name="rank_residual",
         family="sequences",
-        stat=Within,
+        stats=(Within,),
         read=_rank_residual,
         definition=within.rank_residual,
         title="rank-collapse residual",
@@ -64,5 +101,6 @@ MEASURES = (
         source="Dong, Cordonnier & Loukas 2021",
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
+        needs=frozenset({"sequences"}),
     ),
 )

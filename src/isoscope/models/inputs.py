@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isoscope.data.alphabet import ALPHABETS, alphabet
 from isoscope.data.audio import Sounds, Speak, sounds
 from isoscope.data.image import Images, images
 from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 
@@ -28,17 +29,24 @@ def open_data(
     pack: bool = True,
     special: bool = False,
     first: bool = False,
+    tokens: str = "auto",
     seed: int = 0,
 ) -> Text | Images | Sounds:
     """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
 
     Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most
-    512, unless said); see `text`. Images: a folder of pictures. Sound: a folder of recordings.
-    `special` counts special, class and register tokens, `first` counts position 0 of a text.
+    512, unless said); see `text`. Images: a folder of pictures. Sound: a folder of recordings. For all: a
+    column of a dataset, ``id:split:column``. `tokens` is ``auto`` for the model's own tokenizer, or
+    ``bytes`` or ``characters``, whose values then are the ids. `special` counts special, class and
+    register tokens, `first` counts position 0 of a text.
     """
     for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
         if number is not None and number < 1:
             raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    if tokens not in ("auto", *ALPHABETS):
+        raise unknown_name("kind of tokens", tokens, ("auto", *ALPHABETS))
+    if tokens != "auto" and model.takes != "text":
+        raise IsoscopeError(f"'{model.name}' takes {model.takes}, which has no {tokens}; leave out --tokens.")
     if model.takes == "images":
         patch, process = patch_size(model.module), _needed(model, model.processor, "image processor")
         return images(
@@ -64,7 +72,9 @@ def open_data(
         )
     return text(
         address,
-        _needed(model, model.tokenizer, "tokenizer"),
+        _needed(model, model.tokenizer, "tokenizer")
+        if tokens == "auto"
+        else alphabet(tokens, known_tokens(model.module)),
         limit=limit,
         max_length=max_length or min(longest or MAX_LENGTH, MAX_LENGTH),
         batch_size=batch_size,
@@ -78,11 +88,24 @@ def open_data(
 
 def _needed(model: Model, part: Any, what: str) -> Any:
     if part is None:
+        bare = ", or --tokens bytes or characters" if what == "tokenizer" else ""
         raise IsoscopeError(
             f"the model '{model.name}' comes without {what}, so {model.takes} cannot be read for it; "
-            f"give batches of tensors, or a folder that holds the {what}'s files."
+            f"give batches of tensors, or a folder that holds the {what}'s files{bare}."
         )
     return part
+
+
+def known_tokens(module: nn.Module) -> int | None:
+    """How many token ids the model has vectors for; None for one that takes any, as CANINE does."""
+    try:
+        table = module.get_input_embeddings()  # type: ignore[operator]
+    except (AttributeError, NotImplementedError):
+        table = None
+    if isinstance(table, nn.Embedding):
+        return table.num_embeddings
+    said = getattr(getattr(module, "config", None), "vocab_size", None)
+    return said if isinstance(said, int) else None
 
 
 def patch_size(module: nn.Module) -> int | None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, main_input
 from isoscope.errors import IsoscopeError
+from isoscope.models.attention import attention_tap
 from isoscope.models.blocks import find_blocks, float_tensors, handed_on
 from isoscope.models.tap import at_rest, tap
 from isoscope.sites import Site
@@ -31,6 +32,7 @@ class Survey:
 
     `channels` is the axis that holds the dimensions of a vector: the last, or 1 for feature maps.
     `input_axis` and `flow_axis` number the sequences in what the model takes and in what flows.
+    `attention` are the sites where attention is seen, `unseen` says why where it is computed out of sight.
     """
 
     blocks: Mapping[str, nn.Module]
@@ -42,6 +44,8 @@ class Survey:
     takes: int
     input_axis: int
     flow_axis: int
+    attention: tuple[Site, ...] = ()
+    unseen: str = ""
 
     def width(self, site: Site) -> int:
         """The dimensions of a vector there."""
@@ -55,7 +59,7 @@ class Survey:
 
 
 def survey(module: nn.Module, batch: Batch) -> Survey:
-    """Find the blocks of a model and the sites they show, in order. Runs it two or three times."""
+    """Find the blocks of a model and the sites they show, in order. Runs it three or four times."""
     try:
         with at_rest(module):
             return _survey(module, batch)
@@ -73,6 +77,7 @@ def _survey(module: nn.Module, batch: Batch) -> Survey:
     shapes: dict[Site, tuple[int, ...]] = {}
     with tap(module, blocks, lambda site, x: shapes.update({site: tuple(x.shape)}), gives=gives, takes=takes):
         batch.call(module)
+    attention, unseen = _attention(module, blocks, batch, takes)
     leaves = {Site("layer", number): name for number, (name, _, _) in enumerate(calls, start=1)}
     flow_axis = _flow_axis(shapes[Site("layer", 1)], attended)
     return Survey(
@@ -85,7 +90,22 @@ def _survey(module: nn.Module, batch: Batch) -> Survey:
         takes=takes,
         input_axis=_input_axis(batch, shapes[Site("layer", 1)], flow_axis),
         flow_axis=flow_axis,
+        attention=attention,
+        unseen=unseen,
     )
+
+
+def _attention(
+    module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch, takes: int
+) -> tuple[tuple[Site, ...], str]:
+    """The sites that show attention, in order; and why there is none where a model hides it."""
+    found: dict[Site, None] = {}
+    try:
+        with attention_tap(module, blocks, lambda site, attended: found.update({site: None}), takes=takes):
+            batch.call(module)
+    except IsoscopeError as reason:
+        return (), str(reason)
+    return tuple(sorted(found, key=lambda site: (site.layer or 0, site.kind))), ""
 
 
 def sequence_first(module: nn.Module) -> bool:

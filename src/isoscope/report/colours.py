@@ -3,7 +3,7 @@
 A figure is made with the first; the page swaps each for its second where the reader's screen is dark.
 Models have the colours of Okabe and Ito, steps (or layers along training) those of viridis: both are
 told apart with every kind of colour vision. On paper the last step is darkest, on a dark screen it is
-brightest, so the end of training always stands out.
+brightest, so the end of training always stands out. No colour may be the first of two different pairs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,27 @@ MODELS: tuple[Pair, ...] = (
     ("#555555", "#bbbbbb"),
 )
 """Okabe and Ito's, yellow left out and the pale ones a shade darker on paper."""
+
+MEASURES = MODELS[2:5]
+"""For measures in one panel, so that none has the colour of the first or second model beside it."""
+
+AMOUNT: tuple[Pair, ...] = (
+    ("#f1f5f9", "#1f2730"),
+    ("#c3d8eb", "#1f435f"),
+    ("#83b1d9", "#2a6a9b"),
+    ("#3a7fb9", "#56a0d6"),
+    ("#0d3f75", "#cfe8ff"),
+)
+"""From nothing to all, for maps: one hue, so lightness alone tells; more stands out more on either ground."""
+
+SIGNED: tuple[Pair, ...] = (
+    ("#a04a00", "#ffb066"),
+    ("#e0a878", "#94622f"),
+    ("#f4f4f2", "#23272d"),
+    ("#86b0da", "#3a6994"),
+    ("#0b4a8f", "#8fcaff"),
+)
+"""From −1 through 0 to 1, for maps: orange and blue, which every kind of colour vision tells apart."""
 
 _VIRIDIS = (
     "#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c",

@@ -16,14 +16,14 @@ import plotly.graph_objects as go
 
 from isoscope.report.colours import GRID, INK, PAPER, SOFT, Pair
 from isoscope.report.numbers import short
-from isoscope.report.readings import Reading
+from isoscope.report.readings import LAYERED, Reading
 
 HEIGHT = 240
 LARGE = 360
 DOT_HEIGHT = 40
 MOST_TICKS = 8
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
-_SYMBOLS = ("circle", "square", "diamond")
+SYMBOLS = ("circle", "square", "diamond")
 
 
 def curves(
@@ -36,14 +36,21 @@ def curves(
     log: bool,
     range_: tuple[float, float],
     height: int,
+    apart: float = 0.0,
 ) -> go.Figure:
-    """One measure along layers or steps, one curve a shade; `beside` is a second measure, drawn dotted."""
-    figure = _blank(height)
+    """Curves along layers or steps, one a shade; `beside` is a second measure, drawn dotted.
+
+    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other.
+    """
+    figure = blank(height)
+    places = [at(r, along) for r in own]
+    aside = apart * (max(places) - min(places)) if own else 0.0
     groups = {name: [r for r in own if shade(r) == name] for name in colours}
     _add_nulls(figure, groups, along, colours)
-    for at, (name, curve) in enumerate(groups.items()):
+    for i, (name, curve) in enumerate(groups.items()):
         if curve:
-            _add_curve(figure, curve, own, along, name, colours[name][0], _SYMBOLS[at // 7 % len(_SYMBOLS)])
+            symbol, shift = SYMBOLS[i // 7 % len(SYMBOLS)], aside * (i - (len(groups) - 1) / 2)
+            _add_curve(figure, curve, own, along, name, colours[name][0], symbol, shift)
     if beside:
         x, y, hover = _path(beside, beside, along)
         line = {"color": SOFT[0], "width": 1.5, "dash": "dot"}
@@ -60,13 +67,14 @@ def _add_curve(
     name: str,
     colour: str,
     symbol: str,
+    shift: float,
 ) -> None:
     x, y, hover = _path(curve, own, along)
     bars = {at(r, along): r for r in curve if r.bounded}
     up = [bars[i].high - bars[i].value if i in bars else 0.0 for i in x]
     down = [bars[i].value - bars[i].low if i in bars else 0.0 for i in x]
     figure.add_scatter(
-        x=x,
+        x=[place if place is None else place + shift for place in x],
         y=y,
         name=html.escape(name),
         mode="lines+markers",
@@ -91,7 +99,7 @@ def _path(
         leaps = before is not None and before.kind == "layer" and point.kind != "layer"
         if along == "layer" and leaps and before is not None and before.layer != deepest:
             x, y, hover = [*x, None], [*y, None], [*hover, ""]
-        x, y, hover = [*x, at(point, along)], [*y, point.value], [*hover, _hover(point)]
+        x, y, hover = [*x, at(point, along)], [*y, point.value], [*hover, telling(point)]
     return x, y, hover
 
 
@@ -136,14 +144,14 @@ def dots(
     lines = [(measure, name) for measure in titles for name in colours]
     lines = [line for line in lines if any((r.measure, r.model) == line for r in own)]
     height = {line: -float(i) for i, line in enumerate(lines)}
-    figure = _blank(44 + DOT_HEIGHT * len(lines))
+    figure = blank(44 + DOT_HEIGHT * len(lines))
     nulls = [r for r in own if math.isfinite(r.null)]
     figure.add_scatter(
         x=[r.null for r in nulls],
         y=[height[r.measure, r.model] for r in nulls],
         mode="markers",
         marker={"symbol": "line-ns-open", "size": 20, "color": SOFT[0], "line": {"width": 2}},
-        hovertext=[_hover(r) for r in nulls],
+        hovertext=[telling(r) for r in nulls],
         hoverinfo="text",
         name="null",
     )
@@ -160,7 +168,7 @@ def dots(
             mode="markers",
             marker={"size": 10, "color": colour[0]},
             error_x={**bounds, "color": colour[0], "thickness": 2, "width": 0},
-            hovertext=[_hover(r) for r in mine],
+            hovertext=[telling(r) for r in mine],
             hoverinfo="text",
         )
     several = len(colours) > 1
@@ -174,7 +182,7 @@ def dots(
     )
     figure.update_yaxes(range=[-len(lines) + 0.4, 0.6], automargin=True)
     figure.update_layout(margin={"b": 26})
-    figure.update_xaxes(showgrid=True, gridcolor=GRID[0], tickangle=0, **_scale(log, range_))
+    figure.update_xaxes(showgrid=True, gridcolor=GRID[0], tickangle=0, **scale(log, range_))
     return figure
 
 
@@ -186,18 +194,18 @@ def at(reading: Reading, along: str) -> int:
 def _axes(figure: go.Figure, own: list[Reading], along: str, log: bool, range_: tuple[float, float]) -> None:
     figure.update_xaxes(title={"text": along, "standoff": 8})
     if along == "layer":
-        layers = sorted({r.place for r in own if r.kind == "layer"})
-        after = {r.place: r.site for r in own if r.kind != "layer"}
+        layers = sorted({r.place for r in own if r.kind in LAYERED})
+        after = {r.place: r.site for r in own if r.kind not in LAYERED}
         every = math.ceil(len(layers) / MOST_TICKS)
         ticks = {
             place: str(place) for place in layers[::every] if not after or place <= max(layers) - every // 2
         }
         ticks |= after
         figure.update_xaxes(tickvals=list(ticks), ticktext=list(ticks.values()), tickangle=0)
-    figure.update_yaxes(automargin=True, **_scale(log, range_))
+    figure.update_yaxes(automargin=True, **scale(log, range_))
 
 
-def _scale(log: bool, range_: tuple[float, float]) -> dict[str, object]:
+def scale(log: bool, range_: tuple[float, float]) -> dict[str, object]:
     """Range and ticks of an axis of values; `range_` is in powers of ten where `log`."""
     if not log:
         return {"type": "linear", "range": list(range_), "nticks": 6}
@@ -208,7 +216,8 @@ def _scale(log: bool, range_: tuple[float, float]) -> dict[str, object]:
     return {"type": "log", "range": list(range_), "tickvals": ticks, "ticktext": [short(t) for t in ticks]}
 
 
-def _blank(height: int) -> go.Figure:
+def blank(height: int) -> go.Figure:
+    """An empty panel: soft axes, no legend, nothing to drag."""
     figure = go.Figure()
     figure.update_layout(
         template="none",
@@ -227,7 +236,8 @@ def _blank(height: int) -> go.Figure:
     return figure
 
 
-def _hover(reading: Reading) -> str:
+def telling(reading: Reading) -> str:
+    """What is said where a reading is pointed at: its value, interval, null, n, site and note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
     lines = [f"<b>{reading.value:.6g}</b>  {html.escape(reading.measure)}"]
     lines += (

@@ -8,8 +8,10 @@ const plots = [...document.querySelectorAll(".plot")].map((node) => ({
   text: node.querySelector("script").textContent,
 }));
 
-function draw(isDark) {
+// What is folded has no width yet: it is drawn when it is opened.
+function draw(isDark, within = document) {
   for (const { node, text } of plots) {
+    if (!within.contains(node) || node.closest("details:not([open])")) continue;
     const { data, layout } = JSON.parse(text, (_, value) =>
       isDark && typeof value === "string" ? (dark.get(value) ?? value) : value,
     );
@@ -18,10 +20,31 @@ function draw(isDark) {
   }
 }
 
+const folded = [...document.querySelectorAll("details.section")];
+let opened = [];
+
 draw(screen_.matches);
 screen_.addEventListener("change", () => draw(screen_.matches));
-window.addEventListener("beforeprint", () => draw(false));
-window.addEventListener("afterprint", () => draw(screen_.matches));
+for (const section of folded) section.addEventListener("toggle", () => draw(screen_.matches, section));
+window.addEventListener("beforeprint", () => {
+  opened = folded.filter((section) => !section.open);
+  for (const section of opened) section.open = true;
+  draw(false);
+});
+window.addEventListener("afterprint", () => {
+  for (const section of opened) section.open = false;
+  draw(screen_.matches);
+});
+
+// A link to a folded section opens it.
+function unfold(id) {
+  const section = folded.find((one) => one.id === id);
+  if (section) section.open = true;
+}
+unfold(decodeURIComponent(location.hash.slice(1)));
+for (const link of document.querySelectorAll("nav a")) {
+  link.addEventListener("click", () => unfold(link.getAttribute("href").slice(1)));
+}
 
 // The table sorts by the heading that is clicked; what has no value comes last either way.
 function compare(a, b) {

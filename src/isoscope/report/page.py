@@ -21,47 +21,48 @@ import pandas as pd
 from markupsafe import Markup
 
 from isoscope.report.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.report.figures import Drawn, Panel, figures, title_of
-from isoscope.report.readings import FAMILIES, family_of, unique
+from isoscope.report.families import FAMILIES, Family, family_of, in_order, shown_in, title_of
+from isoscope.report.figures import Drawn, Panel, figures
+from isoscope.report.maps import colours, maps
+from isoscope.report.readings import unique
+from isoscope.report.scatter import scatter
 from isoscope.report.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
 from isoscope.report.words import CLAIM, SCALE_OF_WORDS, headline, sentences
 from isoscope.results.schema import Run
 
-_HEADINGS = {
-    "directions": "Directions",
-    "drift": "Drift",
-    "spectrum": "Spectrum",
-    "training": "Training",
-}
-_ASKS = {
-    "directions": "Do the vectors point the same way?",
-    "drift": "Is the cloud centred on the origin?",
-    "spectrum": "How many directions carry the variance?",
-    "training": "How did the model learn meanwhile?",
-}
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A family on the page: its question, what it says, its panels, those of the claim large in front."""
+    """A family on the page: its question, what it says, its panels: the claim's large in front, maps last."""
 
     family: str
-    heading: str
-    asks: str
+    shown: Family
     words: str
     large: tuple[Panel, ...]
     small: tuple[Panel, ...]
+    maps: tuple[Panel, ...]
     drawn: Drawn
     explained: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
+
+    @property
+    def id(self) -> str:
+        """What a link to it is called."""
+        return self.family.replace(" ", "-")
+
+    @property
+    def wide(self) -> bool:
+        """Whether panels stand two in a row: two models, or a number that three would leave gaps in."""
+        return self.drawn.across == 2 or (self.drawn.across == 1 and len(self.small) in (2, 4))
 
 
 def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:
     """The text of `report.html`; `facts` is what is known of each unit (its "notes" are shown as notes)."""
     told = run.measures
     named = [str(m) for m in rows["measure"].drop_duplicates()]
-    families = unique([*_HEADINGS, *(family_of(m, told) for m in named if family_of(m, told) != "health")])
-    sections = [section for family in families if (section := _section(run, rows, family))]
+    families = unique([*FAMILIES, *(family_of(m, told) for m in named)])
+    sections = [section for f in families if f != "health" and (section := _section(run, rows, f))]
     plotly, own = _plotly(), _file("page.js")
     shown = table(rows, told)
     return _template().render(
@@ -69,6 +70,7 @@ def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]
         headline=headline(rows),
         scale_of_words=SCALE_OF_WORDS,
         sections=sections,
+        foldable=not all(section.shown.folded for section in sections),
         health=sentences(rows, "health"),
         notes=notes(rows, facts),
         columns=columns(shown),
@@ -94,20 +96,21 @@ def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]
 
 
 def _section(run: Run, rows: pd.DataFrame, family: str) -> Section | None:
-    drawn = figures(rows, family, run.measures)
-    if not drawn.panels:
+    drawn = scatter(rows) if family == "comparison" else figures(rows, family, run.measures)
+    mapped = maps(rows, family, run.measures)
+    named = [str(m) for m in rows["measure"].drop_duplicates()]
+    covered = in_order([m for m in named if family_of(m, run.measures) == family], family)
+    if not (drawn.panels or mapped) or not covered:
         return None
-    there = {str(m) for m in rows["measure"]}
-    covered = [m for m in unique([*FAMILIES.get(family, ()), *sorted(there)]) if m in there]
-    covered = [m for m in covered if family_of(m, run.measures) == family]
+    shown = [m for m in named if shown_in(m, family, run.measures)]
     explained = tuple((m, title_of(m, run.measures), _explained(run.measures.get(m, {}))) for m in covered)
     return Section(
         family=family,
-        heading=_HEADINGS.get(family, family.replace("_", " ").capitalize()),
-        asks=_ASKS.get(family, ""),
-        words=sentences(rows[rows["measure"].isin(covered)], family),
+        shown=FAMILIES.get(family) or Family(family.replace("_", " ").capitalize(), "", ()),
+        words=sentences(rows[rows["measure"].isin(shown)], family),
         large=tuple(p for p in drawn.panels if p.measures[0] == CLAIM),
         small=tuple(p for p in drawn.panels if p.measures[0] != CLAIM),
+        maps=mapped,
         drawn=drawn,
         explained=tuple(item for item in explained if item[2]),
     )
@@ -119,7 +122,7 @@ def _explained(told: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 def _dark(sections: list[Section]) -> dict[str, str]:
     pairs: list[Pair] = [INK, SOFT, GRID, PAPER]
-    pairs += [pair for section in sections for pair in section.drawn.colours]
+    pairs += [pair for section in sections for pair in (*section.drawn.colours, *colours(section.maps))]
     return dict(pairs)
 
 

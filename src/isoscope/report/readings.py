@@ -1,8 +1,8 @@
 """Rows as words and figures want them: one Reading each, named, placed on the axis and in order.
 
-Decided here: which family a measure belongs to, what a site is called, where it stands on the axis
-(`output` one tick after the deepest layer), and that a model is named with its revision only where
-the name alone would not tell two apart.
+Decided here: what a site is called, where it stands on the axis (the attention of block i at layer i,
+`output` one tick after the deepest layer), and that a model is named with its revision only where the
+name alone would not tell two apart.
 """
 
 from __future__ import annotations
@@ -16,24 +16,11 @@ import pandas as pd
 
 from isoscope.report.numbers import listed, short, spread
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "directions": ("mean_cosine_between", "mean_cosine", "rogue_contribution", "cosine_variance"),
-    "drift": ("relative_drift", "mean_norm", "drift"),
-    "spectrum": (
-        "participation_ratio_split",
-        "participation_ratio",
-        "effective_rank",
-        "rankme",
-        "stable_rank",
-        "isoscore",
-        "top_share",
-    ),
-    "health": ("not_finite", "zero_vectors"),
-    "training": ("loss",),
-}
-_KNOWN = {measure: family for family, names in FAMILIES.items() for measure in names}
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
+ATTENTION = ("attention", "cross_attention")
+LAYERED = ("layer", *ATTENTION)
+"""Kinds of site that are numbered, and stand on the axis at their number."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +43,9 @@ class Reading:
 
     @property
     def site(self) -> str:
-        """As people say it: "layer 3", "output"."""
-        name = self.kind if self.layer is None else f"{self.kind} {self.layer}"
+        """As people say it: "layer 3", "output", "cross-attention 3 head 1"."""
+        kind = self.kind.replace("_", "-")
+        name = kind if self.layer is None else f"{kind} {self.layer}"
         return name if self.head is None else f"{name} head {self.head}"
 
     @property
@@ -80,9 +68,14 @@ class Reading:
         """The value and its interval, as a sentence has them."""
         return f"{short(self.value)} (95 % interval {self.interval})" if self.bounded else short(self.value)
 
+    @property
+    def brief(self) -> str:
+        """The same where the sentence has said before what the brackets hold."""
+        return f"{short(self.value)} ({self.interval})" if self.bounded else short(self.value)
+
 
 def read(rows: pd.DataFrame) -> list[Reading]:
-    """Every row, by model in order of appearance, then step, place and measure as the rows have them."""
+    """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
     records = [{str(key): value for key, value in record.items()} for record in rows.to_dict("records")]
     revisions: dict[tuple[str, int | None], set[str]] = {}
     for record in records:
@@ -93,7 +86,9 @@ def read(rows: pd.DataFrame) -> list[Reading]:
     deepest = max((_whole(r["layer"]) or 0 for r in records if r["kind"] == "layer"), default=-1)
     found = [_reading(record, ambiguous, deepest) for record in records]
     order = {model: at for at, model in enumerate(unique(r.model for r in found))}
-    return sorted(found, key=lambda r: (order[r.model], -1 if r.step is None else r.step, r.place))
+    return sorted(
+        found, key=lambda r: (order[r.model], -1 if r.step is None else r.step, r.kind in ATTENTION, r.place)
+    )
 
 
 def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) -> Reading:
@@ -113,22 +108,13 @@ def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) ->
         low=_number(record["low"]),
         high=_number(record["high"]),
         note=_text(record["note"]),
-        place=layer if kind == "layer" and layer is not None else deepest + 1 + after,
+        place=layer if kind in LAYERED and layer is not None else deepest + 1 + after,
     )
 
 
-def family_of(measure: str, told: Mapping[str, Mapping[str, object]]) -> str:
-    """The family the run tells of, else the one known here, else "other".
-
-    >>> family_of("drift", {}), family_of("entropy", {"entropy": {"family": "attention"}})
-    ('drift', 'attention')
-    """
-    return str(told.get(measure, {}).get("family") or _KNOWN.get(measure, "other"))
-
-
-def of(readings: Iterable[Reading], measure: str) -> list[Reading]:
+def of(readings: Iterable[Reading], measure: str, kinds: tuple[str, ...] = PLACES) -> list[Reading]:
     """The readings of one measure at whole sites (no heads), with and without a value."""
-    return [r for r in readings if r.measure == measure and r.kind in PLACES and r.head is None]
+    return [r for r in readings if r.measure == measure and r.kind in kinds and r.head is None]
 
 
 def models(readings: Iterable[Reading]) -> list[str]:
@@ -141,6 +127,11 @@ def steps(readings: Iterable[Reading]) -> list[int]:
     return sorted({r.step for r in readings if r.step is not None})
 
 
+def ends(found: list[Reading]) -> tuple[Reading, Reading]:
+    """The largest and the smallest."""
+    return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
+
+
 def where(readings: Iterable[Reading]) -> str:
     """Say which sites these are, layers that follow each other as a range.
 
@@ -150,14 +141,31 @@ def where(readings: Iterable[Reading]) -> str:
     'layers 0 and 2–4'
     """
     found = list(readings)
-    layers = sorted({r.layer for r in found if r.kind == "layer" and r.layer is not None})
-    others = unique(r.site for r in found if r.kind != "layer" or r.layer is None)
+    spans = _spans(r for r in found if r.kind == "layer")
+    attended = {kind: [r for r in found if r.kind == kind] for kind in ATTENTION}
+    others = unique(r.site for r in found if r.kind not in LAYERED or r.layer is None)
+    return listed(
+        [
+            *spans,
+            *(f"the {k.replace('_', '-')} of {numbered(own)}" for k, own in attended.items() if own),
+            *(f"the {site}" for site in others),
+        ]
+    )
+
+
+def numbered(readings: Iterable[Reading]) -> str:
+    """Say which layers these are, whatever kind of site: "layers 0 and 2–4"."""
+    return listed(_spans(readings))
+
+
+def _spans(readings: Iterable[Reading]) -> list[str]:
+    layers = sorted({r.layer for r in readings if r.layer is not None})
     ends = [at for at, (a, b) in enumerate(pairwise(layers), 1) if b != a + 1]
     groups = [layers[a:b] for a, b in pairwise([0, *ends, len(layers)]) if layers]
     spans = [str(g[0]) if len(g) == 1 else f"{g[0]}–{g[-1]}" for g in groups]
     if spans:
         spans[0] = f"layer{'s' if len(layers) > 1 else ''} {spans[0]}"
-    return listed(spans + [f"the {site}" for site in others])
+    return spans
 
 
 def unique(items: Iterable[str]) -> list[str]:

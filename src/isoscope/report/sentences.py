@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from isoscope.report import sentences_attention as attended
+from isoscope.report import sentences_parts as parts
 from isoscope.report.numbers import short
-from isoscope.report.readings import PLACES, Reading, family_of, models, of, steps, unique, where
+from isoscope.report.readings import ATTENTION, PLACES, Reading, ends, models, of, steps, where
 
 MOST_TOLD = 3
 """So many models are told in turn; the figure shows the others."""
@@ -20,18 +22,17 @@ def _each(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading
     """Say it of each model at its last step, with the model and the step in front where there are several."""
 
     def told(readings: list[Reading]) -> str:
-        sited = [r for r in readings if r.kind in PLACES]
+        sited = [r for r in readings if r.kind in (*PLACES, *ATTENTION)]
         names, out = models(sited), []
         for name in names[:MOST_TOLD]:
             own = [r for r in sited if r.model == name]
             last = steps(own)[-1] if len(steps(own)) > 1 else None
-            parts = write([r for r in own if last is None or r.step == last])
+            said = write([r for r in own if last is None or r.step == last])
             place = f"{name}, step {last:,}: " if last is not None else f"{name}: "
-            if parts and (len(names) > 1 or last is not None):
-                parts[0] = (
-                    (place if len(names) > 1 else f"At step {last:,}: ") + parts[0][0].lower() + parts[0][1:]
-                )
-            out.append(" ".join(parts if len(names) == 1 else parts[:1]))
+            if said and (len(names) > 1 or last is not None):
+                before = place if len(names) > 1 else f"At step {last:,}: "
+                said[0] = before + said[0][0].lower() + said[0][1:]
+            out.append(" ".join(said if len(names) == 1 else said[:1]))
         if any(out) and len(names) > MOST_TOLD:
             rest = len(names) - MOST_TOLD
             out.append(f"The figure shows {f'{rest} models more' if rest > 1 else 'one model more'}.")
@@ -45,11 +46,11 @@ def _directions(found: list[Reading]) -> list[str]:
     if not between:
         text = "There is only the mean cosine over all pairs, which pairs within one sequence inflate, "
         return [f"{text}so no claim hangs on it."] if bare else []
-    top, low = _ends(between)
+    top, low = ends(between)
     null = short(0.0 if math.isnan(top.null) else top.null)
     text = "The mean cosine between sequences"
     if len(between) > 1:
-        text += f" lies between {low.measured} in {where([low])} and {_brief(top)} in {where([top])}"
+        text += f" lies between {low.measured} in {where([low])} and {top.brief} in {where([top])}"
     else:
         text += f" is {top.measured}"
     out = [f"{text}; an isotropic cloud has {null}."]
@@ -90,12 +91,12 @@ def _drift(found: list[Reading]) -> list[str]:
             f"and a cloud centred on the origin shows {short(top.null)}."
         )
     elif drifts:
-        top, low = _ends(drifts)
+        top, low = ends(drifts)
         text = f"The relative drift is {short(low.value)} ({low.site}) to {short(top.value)} ({top.site})"
         text = text if len(drifts) > 1 else f"The relative drift is {short(top.value)}"
         out.append(f"{text}; without an interval it cannot be told from chance.")
     if norms:
-        top, low = _ends(norms)
+        top, low = ends(norms)
         text = f"The mean length of a vector is {short(low.value)}"
         out.append(text + (f" ({low.site}) to {short(top.value)} ({top.site})." if len(norms) > 1 else "."))
     return out
@@ -106,12 +107,12 @@ def _spectrum(found: list[Reading]) -> list[str]:
     ratios, name = (split, "split-half participation ratio") if split else (whole, "participation ratio")
     out = []
     if ratios:
-        top, low = _ends(ratios)
+        top, low = ends(ratios)
         null = f", where an isotropic cloud shows {short(low.null)}" if math.isfinite(low.null) else ""
         if len(ratios) > 1:
             out.append(
                 f"The variance spreads over as few as {low.measured} directions in {where([low])} "
-                f"and as many as {_brief(top)} in {where([top])} ({name}){null}."
+                f"and as many as {top.brief} in {where([top])} ({name}){null}."
             )
         else:
             out.append(f"The variance spreads over {low.measured} directions ({name}){null}.")
@@ -146,42 +147,38 @@ def _training(readings: list[Reading]) -> str:
 
 
 def _health(readings: list[Reading]) -> str:
-    said = {"not_finite": "not finite (NaN or infinite)", "zero_vectors": "zero and so without direction"}
+    said = {
+        "not_finite": ("vector", "vectors", "not finite (NaN or infinite)"),
+        "zero_vectors": ("vector", "vectors", "zero and so without direction"),
+        "not_finite_rows": ("query", "queries", "with scores that are not finite"),
+        "blind_rows": ("query", "queries", "without a key to see"),
+    }
     out = []
-    for measure, words in said.items():
-        bad = [r for r in readings if r.measure == measure and r.value > 0]
+    for measure, (one, many, words) in said.items():
+        bad = [r for r in readings if r.measure == measure and r.value > 0 and r.head is None]
         for name in models(bad):
             own = [r for r in bad if r.model == name]
             most = max(r.value for r in own)
             count = f"{'up to ' if len(own) > 1 else ''}{short(most)}"
-            are = "vector is" if most == 1 else "vectors are"
+            are = f"{one} is" if most == 1 else f"{many} are"
             out.append(f"In {where(own)} of {name}, {count} {are} {words}, and left out.")
     return " ".join(out)
-
-
-def generic(readings: list[Reading]) -> str:
-    """The range of every measure that no family here knows."""
-    out = []
-    for measure in unique(r.measure for r in readings if family_of(r.measure, {}) == "other"):
-        top, low = _ends([r for r in readings if r.measure == measure])
-        text = f"{measure.replace('_', ' ').capitalize()} is {short(low.value)}"
-        out.append(f"{text}." if top is low else f"{text} ({low.site}) to {short(top.value)} ({top.site}).")
-    return " ".join(out)
-
-
-def _brief(reading: Reading) -> str:
-    """The value and its interval, where the sentence has said before what the brackets hold."""
-    return f"{short(reading.value)} ({reading.interval})" if reading.bounded else short(reading.value)
-
-
-def _ends(found: list[Reading]) -> tuple[Reading, Reading]:
-    return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
 
 
 SENTENCES: dict[str, Callable[[list[Reading]], str]] = {
     "directions": _each(_directions),
     "drift": _each(_drift),
     "spectrum": _each(_spectrum),
+    "attention": _each(attended.attention),
+    "drift in attention": _each(attended.drift),
+    "queries": _each(attended.queries),
+    "dimensions": _each(parts.dimensions),
+    "tokens": _each(parts.tokens),
+    "sequences": _each(parts.sequences),
+    "layers": _each(parts.layers),
+    "sample": _each(parts.sample),
+    "partition": _each(parts.partition),
+    "comparison": parts.comparison,
     "training": _training,
     "health": _health,
 }

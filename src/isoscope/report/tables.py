@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from isoscope.report.figures import title_of
+from isoscope.report.families import title_of
 from isoscope.report.numbers import ABSENT, short
-from isoscope.report.readings import Reading, models, read, unique, where
+from isoscope.report.readings import ATTENTION, Reading, models, read, unique, where
 
 MOST_ROWS = 3000
 """More rows make a browser slow; the page says how many it leaves out and where they are."""
 
-NAMING = ("rogue_contribution",)
+NAMING = ("rogue_contribution", "outlier_dimensions", "massive_activations", "largest_activation")
 """Measures whose note is part of the value (it names a dimension) and no remark on it."""
-
 
 NUMBERS = ("step", "value", "null", "95 % interval", "n")
 """Columns set to the right."""
@@ -44,8 +43,8 @@ Line = dict[str, Cell]
 
 
 def table(rows: pd.DataFrame, told: Mapping[str, Mapping[str, object]]) -> list[Line]:
-    """The first `MOST_ROWS` rows as cells; model and step only where there are several."""
-    readings = read(rows)
+    """The first `MOST_ROWS` rows as cells, heads last; model and step only where there are several."""
+    readings = sorted(read(rows), key=lambda r: r.head is not None)
     several = len(models(readings)) > 1
     stepped = len({r.step for r in readings}) > 1
     return [_line(r, title_of(r.measure, told), several, stepped) for r in readings[:MOST_ROWS]]
@@ -60,7 +59,9 @@ def _line(reading: Reading, title: str, several: bool, stepped: bool) -> Line:
     line: Line = {"model": _words(reading.model)} if several else {}
     if stepped:
         line["step"] = _number(reading.step)
-    place = 10_000 * (reading.kind != "layer") + reading.place
+    kinds = ("layer", "output", "cloud", *ATTENTION)
+    kind = kinds.index(reading.kind) if reading.kind in kinds else len(kinds)
+    place = 10**8 * kind + 10**4 * reading.place + (-1 if reading.head is None else reading.head)
     line["site"] = Cell(reading.site, str(place), True)
     line["measure"] = _words(title)
     line["value"] = _number(reading.value)
@@ -75,7 +76,8 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
     """What the rows and the units remark, each text once, with all it is on."""
     grouped: dict[str, list[Reading]] = {}
     for reading in read(rows):
-        if reading.note and reading.measure not in NAMING:
+        part = reading.measure in NAMING or reading.kind == "comparison"
+        if reading.note and not (part and reading.finite):
             grouped.setdefault(reading.note, []).append(reading)
     units: dict[str, list[str]] = {}
     for unit, known in facts.items():
@@ -91,7 +93,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
 
 def _on(group: list[Reading]) -> str:
     measures = unique(r.measure for r in group)
-    steps = {r.step for r in group}
+    steps = {r.step for r in group if r.step is not None}
     at = f" at {len(steps)} steps" if len(steps) > 1 else ""
     return f"{_few(measures)} in {where(group)}{at} of {_few(models(group))}"
 

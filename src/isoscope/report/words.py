@@ -15,7 +15,9 @@ import pandas as pd
 
 from isoscope.report.numbers import listed, plain, spread, two
 from isoscope.report.readings import Reading, models, of, read, steps, where
-from isoscope.report.sentences import SENTENCES, generic
+from isoscope.report.sentences import SENTENCES
+from isoscope.report.sentences_attention import in_brief
+from isoscope.report.sentences_parts import generic
 
 CLAIM = "mean_cosine_between"
 ISOTROPIC = 0.0
@@ -42,8 +44,19 @@ _SUBJECT = "mean cosine between sequences"
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """The one sentence that says what was found."""
-    asked = of(read(rows), CLAIM)
+    """The one sentence that says what was found, and of one model a second one on its attention."""
+    readings = read(rows[rows["head"].isna()])
+    attended = ""
+    if len(models(readings)) == 1:
+        last = steps(readings)[-1] if len(steps(readings)) > 1 else None
+        attended = in_brief([r for r in readings if last is None or r.step == last])
+        if attended and last is not None:
+            attended = f"At step {last:,}, {attended[0].lower()}{attended[1:]}"
+    return " ".join(filter(None, [_clouds(readings), attended]))
+
+
+def _clouds(readings: list[Reading]) -> str:
+    asked = of(readings, CLAIM)
     found = [r for r in asked if r.finite]
     if not asked:
         return f"The {_SUBJECT} was not measured, so nothing is claimed about anisotropy."

@@ -1,4 +1,7 @@
-"""Which records fit the memory that is allowed. Those that grow with d² go first, and the rows say so."""
+"""Which records fit the memory that is allowed. The largest go first, and the rows say so.
+
+Those that keep no more than a sum for every group of sequences are always kept.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from isoscope.stats.base import Stat
 
 DEFAULT = 2e9  # bytes
+SMALL = 8 * 64 * 4096  # bytes of 64 vectors: what every record of sums stays below at this width
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Plan:
 
 
 def plan(widths: Iterable[int], stats: Iterable[type[Stat]], memory: float) -> Plan:
-    """Keep all records in two halves if they fit, else whole, else only those that grow with d."""
+    """Keep all records in two halves if they fit, else whole, else without the largest."""
     widths, wanted = list(widths), tuple(stats)
 
     def size(chosen: Iterable[type[Stat]], parts: int) -> int:
@@ -30,9 +34,13 @@ def plan(widths: Iterable[int], stats: Iterable[type[Stat]], memory: float) -> P
     for parts in (2, 1):
         if size(wanted, parts) <= memory:
             return Plan(wanted, parts)
-    kept = tuple(stat for stat in wanted if stat.size(4096, 1) < 8 * 4096**2)
-    why = f"its records need {_said(size(wanted, 1))} and {_said(memory)} are allowed"
-    return Plan(kept, 1, f"{why}: raise --memory or choose fewer --layers")
+    kept = {stat for stat in wanted if stat.size(4096, 1) < SMALL}
+    for stat in sorted(set(wanted) - kept, key=lambda stat: (size([stat], 1), stat.__name__)):
+        if size({*kept, stat}, 1) <= memory:
+            kept.add(stat)
+    why = f"all records need {_said(size(wanted, 1))} and {_said(memory)} are allowed"
+    left = tuple(stat for stat in wanted if stat in kept)
+    return Plan(left, 1, f"{why}: raise --memory or choose fewer --layers")
 
 
 def _said(size: float) -> str:

@@ -17,6 +17,7 @@ from isoscope.measures.table import choose
 from isoscope.results.schema import Row, frame
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
+from isoscope.stats.counterfactual import Counterfactual
 
 Records = Mapping[type[Stat], Stat]
 
@@ -33,6 +34,7 @@ class Observation:
     facts: Mapping[str, object] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     not_kept: str = ""
+    heads: bool = False
 
     def frame(self) -> pd.DataFrame:
         """One row a site and measure, tidy: value, n, null, low, high, note."""
@@ -65,7 +67,11 @@ class Observation:
         if any(mine.keys() != other.records[site].keys() for site, mine in self.records.items()):
             raise ValueError("observations that keep different records do not merge")
         joined = {
-            site: {kind: stat.merge(other.records[site][kind]) for kind, stat in mine.items()}
+            site: {
+                kind: stat.merge(other.records[site][kind])
+                for kind, stat in mine.items()
+                if kind is not Counterfactual  # each was read without its own mean query
+            }
             for site, mine in self.records.items()
         }
         return replace(
@@ -92,25 +98,46 @@ class Observation:
         return list(self._read())
 
     def _read(self) -> Iterator[Row]:
-        for site, records in self.records.items():
+        layers = [site for site in self.records if "attention" not in site.kind]
+        for site in self.records:
+            others = (
+                {"previous": layers[layers.index(site) - 1], "first": layers[0]} if site in layers[1:] else {}
+            )
+            at = "layer" if site in layers else "attention"
             for measure in self.measures:
-                reading = self._reading(measure, records)
-                yield Row(
-                    run="",
-                    model=self.model,
-                    revision=self.revision,
-                    step=self.step,
-                    kind=site.kind,
-                    layer=site.layer,
-                    head=None,
-                    measure=measure.name,
-                    **vars(reading),
+                if measure.at != at or (measure.against and not others):  # nothing comes before the first
+                    continue
+                yield self._row(
+                    site, None, measure, self._reading(measure, site, others.get(measure.against))
                 )
+                for head, reading in enumerate(self._heads(measure, site)):
+                    yield self._row(site, head, measure, reading)
 
-    def _reading(self, measure: Measure, records: Records) -> Reading:
-        if measure.stat not in records:
-            return undefined(0, self.not_kept)
-        return measure.read(records[measure.stat])
+    def _row(self, site: Site, head: int | None, measure: Measure, reading: Reading) -> Row:
+        return Row(
+            run="",
+            model=self.model,
+            revision=self.revision,
+            step=self.step,
+            kind=site.kind,
+            layer=site.layer,
+            head=head,
+            measure=measure.name,
+            **vars(reading),
+        )
+
+    def _heads(self, measure: Measure, site: Site) -> tuple[Reading, ...]:
+        there = self.heads and set(measure.stats) <= self.records[site].keys()
+        return measure.heads(self.records[site]) if there else ()
+
+    def _reading(self, measure: Measure, site: Site, other: Site | None) -> Reading:
+        records = self.records[site]
+        if not set(measure.stats) <= records.keys():
+            return undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN)
+        return measure.reading(records, self.records[other or site])
+
+
+_NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"
 
 
 def _joined_facts(mine: Mapping[str, object], others: Mapping[str, object]) -> dict[str, object]:

@@ -6,7 +6,6 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, as_batch
-from isoscope.data.counting import select_counted
 from isoscope.data.keys import content_keys
 from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure
 from isoscope.measures.table import choose
+from isoscope.models.attention import looked_for
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import Survey, sequence_first, survey
-from isoscope.models.tap import at_rest, tap
-from isoscope.run.memory import DEFAULT, Plan, plan
+from isoscope.run.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.memory import DEFAULT, plan
 from isoscope.run.observation import Observation
 from isoscope.sites import Site, select
 from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
-from isoscope.stats.within import Within
 
 Progress = Callable[[int, int | None], None]
 
@@ -39,47 +38,78 @@ def observe(
     *,
     measures: Iterable[str] | None = None,
     layers: str = "*",
+    heads: bool = False,
+    counterfactual: bool = True,
     seed: int = 0,
     memory: float = DEFAULT,
     progress: Progress | None = None,
 ) -> Observation:
-    """Measure a model's representations over data, exactly, in one pass.
+    """Measure a model's representations and its attention over data, exactly, in one pass.
 
     `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an
     address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
-    `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"output"``). `memory` bounds the
-    bytes that records may take. `progress` is called with (sequences done, sequences in all).
+    `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for
+    every head. `counterfactual` reads attention once more, on at most 64 sequences, without each head's mean
+    query. `memory` bounds the bytes that records may take. `progress` is called with (sequences done,
+    sequences in all).
     """
-    chosen = choose(measures)
+    choose(measures)  # a name that does not exist is told before anything runs
     source = _as_model(model)
     batches = _as_batches(data, source, seed)
     total = batches.size if isinstance(batches, Data) else None
-    folder: _Folder | None = None
+    folder: Folder | None = None
+    held: list[Batch] = []
     done = 0
     for item in batches:
         if folder is None:
             found = look(source, item)
-            sites = select(found.shapes, layers)
-            kept = plan(map(found.width, sites), dict.fromkeys(m.stat for m in chosen), memory)
-            folder = _Folder(sites, kept, found)
+            sites = select((*found.shapes, *found.attention), layers)
+            first = as_batch(item, seed=seed, batch_axis=found.input_axis)
+            chosen = choose(measures, _offered(first, sites, counterfactual))
+            _refuse_without_attention(chosen, found, measures)
+            folder = _folder(sites, chosen, found, memory)
         batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
         folder.fold(source.module, batch)
+        if folder.counterfactual:
+            held = smallest_keys([*held, batch], SEQUENCES, found.input_axis)
         done += len(batch)
+        again = sum(map(len, held))
         if progress is not None:
-            progress(done, total)
+            progress(done, None if total is None else total + again)
     if folder is None:
         raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+    if folder.counterfactual:
+        for batch in folder.fold_counterfactual(source.module, held):
+            done += len(batch)
+            if progress is not None:
+                progress(done, None if total is None else total + again)
     about_data, left_out = (batches.facts(), batches.notes) if isinstance(batches, Data) else ({}, ())
+    blocks = {str(site): block for site, block in folder.found.leaves.items()}
     return Observation(
         records=folder.records,
         measures=chosen,
         model=source.name,
         revision=source.revision,
         step=source.step,
-        facts={**source.facts(), **about_data, "blocks": {str(s): b for s, b in folder.found.leaves.items()}},
-        remarks=(*source.notes, *left_out, *folder.remarks()),
+        facts={**source.facts(), **about_data, "blocks": blocks, **folder.facts},
+        remarks=(*source.notes, *left_out, *folder.remarks(), *filter(None, [folder.found.unseen])),
         not_kept=folder.kept.not_kept,
+        heads=heads,
     )
+
+
+def _folder(sites: tuple[Site, ...], chosen: Iterable[Measure], found: Survey, memory: float) -> Folder:
+    stats = _stats(chosen)
+    widths = [found.width(site) for site in sites if site in found.shapes]
+    kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], memory)
+    return Folder(sites, kept, tuple(stat for stat in stats if stat in OF_ATTENTION), found)
+
+
+def _refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:
+    named = [measure.name for measure in chosen if measure.at == "attention"]
+    if asked is not None and named and not found.attention:
+        why = found.unseen or f"no attention was seen ({looked_for})."
+        raise IsoscopeError(f"{', '.join(named)} needs attention: {why}")
 
 
 def look(source: Model, item: object) -> Survey:
@@ -119,9 +149,7 @@ def describe(
     >>> f"{table.value[0]:.3f}"
     '0.990'
     """
-    chosen = choose(measures)
-    if measures is None and sequence is None:  # nothing is inside a single vector
-        chosen = tuple(measure for measure in chosen if measure.stat is not Within)
+    chosen = choose(measures, set() if sequence is None else {"sequences"})
     cloud = points.detach() if isinstance(points, Tensor) else torch.as_tensor(np.asarray(points))
     if cloud.is_complex():
         raise IsoscopeError("a cloud holds real numbers; got complex ones.")
@@ -140,18 +168,35 @@ def describe(
             "One vector is one row."
         )
     facts = {"vectors": len(cloud), "dimensions": cloud.shape[1]}
-    label, key = _labels(cloud, sequence, seed)
-    kept = plan([cloud.shape[1]], dict.fromkeys(measure.stat for measure in chosen), memory)
-    seen = Vectors.see(cloud, label, key)
+    own = content_keys(cloud.float(), seed)  # the same for one cloud from any format
+    label, key = _labels(cloud, own, sequence, seed)
+    kept = plan([cloud.shape[1]], _stats(chosen), memory)
+    seen = Vectors.see(cloud, label, key, position=own)
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
     return Observation(
         {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept
     )
 
 
-def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
+def _offered(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:
+    """What measures may need and there is: tokens, layers to hold against each other, attention."""
+    kinds = [site.kind for site in sites]
+    has = {
+        "tokens": batch.tokens() is not None,
+        "layers": kinds.count("layer") + kinds.count("output") > 1,
+        "attention": any("attention" in kind for kind in kinds),
+        "counterfactual": counterfactual,
+    }
+    return {"sequences"} | {name for name, there in has.items() if there}
+
+
+def _stats(measures: Iterable[Measure]) -> list[type[Stat]]:
+    """The records that these measures read, each once."""
+    return list(dict.fromkeys(stat for measure in measures for stat in measure.stats))
+
+
+def _labels(cloud: Tensor, keys: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
     """Number the sequences 0 … s−1, with a key each from the content of all its vectors."""
-    keys = content_keys(cloud.float(), seed)  # the same for one cloud from any format
     if sequence is None:
         return None, keys
     names = torch.as_tensor(sequence)
@@ -164,46 +209,6 @@ def _labels(cloud: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Ten
     _, label = torch.unique(names, return_inverse=True)
     joined = torch.zeros(int(label.max()) + 1, dtype=torch.int64).index_add(0, label, keys)
     return label, content_keys(joined[:, None], seed)
-
-
-class _Folder:
-    """Folds what the tap shows into records, site by site."""
-
-    def __init__(self, sites: tuple[Site, ...], kept: Plan, found: Survey) -> None:
-        self.kept = kept
-        self.found = found
-        self.records: dict[Site, dict[type[Stat], Stat]] = {site: {} for site in sites}
-        self._remarks: dict[Site, str] = {}
-
-    def fold(self, module: nn.Module, batch: Batch) -> None:
-        def receive(site: Site, seen: Tensor) -> None:
-            if site in self.records:
-                self._add(site, seen.detach(), batch)
-
-        found = self.found
-        with at_rest(module), tap(module, found.blocks, receive, gives=found.gives, takes=found.takes):
-            batch.call(module)
-
-    def _add(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        if seen.dim() > 3:  # a feature map has no tokens before its positions
-            batch = replace(batch, patches=None)
-        decoder = site in self.found.decoder
-        points, sequence, remark = select_counted(self.found.vectors(site, seen), batch, decoder=decoder)
-        if remark:
-            self._remarks[site] = remark
-        vectors = Vectors.see(points, sequence, batch.keys)
-        mine = self.records[site]
-        for stat in self.kept.stats:
-            new = stat.of(vectors, self.kept.parts)
-            mine[stat] = mine[stat].merge(new) if stat in mine else new
-
-    def remarks(self) -> list[str]:
-        """Each remark once, with the sites it holds for."""
-        told = []
-        for remark in dict.fromkeys(self._remarks.values()):
-            sites = [str(site) for site, said in self._remarks.items() if said == remark]
-            told.append(f"{sites[0]} to {sites[-1]}: {remark}" if len(sites) > 1 else f"{sites[0]}: {remark}")
-        return told
 
 
 def _as_model(model: str | Model | nn.Module) -> Model:

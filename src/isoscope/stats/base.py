@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
-
-from isoscope.stats.seen import Vectors
+from typing import Any, Protocol, Self
 
 
 class Stat(Protocol):
-    """A frozen record of a stream of vectors: `of` one batch, `merge` with another's."""
+    """A frozen record of a stream: `of` one batch, `merge` with another's."""
 
     @classmethod
-    def of(cls, seen: Vectors, parts: int = 2) -> Self:
-        """Fold one batch. `parts` is how many d×d matrices a record with such may keep."""
+    def of(cls, seen: Any, parts: int = 2) -> Self:
+        """Fold one batch: `Vectors` of a layer, `Heads` of attention.
+
+        `parts` is how many d×d matrices a record with such may keep.
+        """
         ...
 
     def merge(self, other: Self) -> Self:

@@ -1,0 +1,44 @@
+"""Single coordinates that stand out: in their variance, or in the size of one activation."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+OUTLIER = 5.0
+"""A dimension stands out when its variance is so many times the mean variance (Rudman et al. 2023)."""
+
+MASSIVE, TIMES_MEDIAN = 100.0, 1000.0
+"""Massive is above the first, and so many times the median of its sequence (Sun et al. 2024)."""
+
+
+def outlier_dimensions(points: Tensor) -> float:
+    """The number of dimensions whose variance is at least 5 times the mean over dimensions, in [0, d/5].
+
+    >>> outlier_dimensions(torch.diag(torch.tensor([9.0, 1, 1, 1, 1, 1, 1, 1])))
+    1.0
+    """
+    if len(points) < 2:
+        return math.nan
+    variance = points.double().var(dim=0, correction=0)
+    return float((variance >= OUTLIER * variance.mean()).sum()) if float(variance.sum()) > 0 else 0.0
+
+
+def massive_activations(points: Tensor, sequence: Tensor) -> float:
+    """The number of coordinates beyond 100 and 1000 times the median size of their sequence's coordinates.
+
+    >>> massive_activations(torch.tensor([[0.1, 0.1, 300.0], [0.1, 0.1, 0.1]]), torch.tensor([0, 0]))
+    1.0
+    """
+    found = 0
+    for name in torch.unique(sequence):
+        size = points[sequence == name].double().abs()
+        found += int(((size > MASSIVE) & (size >= TIMES_MEDIAN * size.median())).sum())
+    return float(found) if len(points) else math.nan
+
+
+def largest_activation(points: Tensor) -> float:
+    """The largest size of any coordinate."""
+    return float(points.double().abs().max()) if len(points) else math.nan

@@ -1,0 +1,244 @@
+"""Readings of attention rows: how sharp attention is, where it looks, and how large the scores are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor
+
+from isoscope.geometry import sharpness
+from isoscope.measures.base import Measure, Reading
+from isoscope.measures.per_head import per_head
+from isoscope.stats.rows import Rows
+
+INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_LAYER = " The layer's number is the mean over its heads."
+Change = Callable[[Tensor], Tensor]
+
+
+def ratio(
+    record: Rows,
+    top: Tensor,
+    bottom: Tensor,
+    *,
+    null: Tensor | None = None,
+    change: Change = lambda x: x,
+    bounds: tuple[float, float] = (0.0, math.inf),
+    why: str = "no row that counts",
+) -> tuple[Reading, ...]:
+    """change(Σ top/Σ bottom) of every head, both [G, h], with its interval; `null` [G, h] is summed alike."""
+    total = bottom.sum(0)
+    return per_head(
+        change(top.sum(0) / total),
+        total,
+        null=None if null is None else null.sum(0) / total,
+        without=change((top.sum(0) - top) / (total - bottom)),
+        size=bottom.mean(1),
+        sequences=record.sequences,
+        bounds=bounds,
+        why=why,
+    )
+
+
+def _entropy(record: Rows) -> tuple[Reading, ...]:
+    return ratio(record, record.entropy, record.count, null=record.log_visible)
+
+
+def read_normalised_entropy(record: Rows) -> tuple[Reading, ...]:
+    """Mean H/log v over rows that see two keys or more."""
+    why = "no row that sees two keys"
+    return ratio(record, record.normalised, record.several, null=record.several, bounds=(0.0, 1.0), why=why)
+
+
+def _largest_weight(record: Rows) -> tuple[Reading, ...]:
+    return ratio(record, record.largest, record.count, bounds=(0.0, 1.0))
+
+
+def _effective_keys(record: Rows) -> tuple[Reading, ...]:
+    return ratio(record, record.effective, record.count, bounds=(1.0, math.inf))
+
+
+def _score_std(record: Rows) -> tuple[Reading, ...]:
+    return ratio(record, record.variance, record.count, change=lambda x: x.clamp_min(0).sqrt())
+
+
+def _attended_distance(record: Rows) -> tuple[Reading, ...]:
+    return ratio(record, record.distance, record.count)
+
+
+def read_sink_mass(record: Rows) -> tuple[Reading, ...]:
+    """Mean weight of the first key, with chance, mean 1/v, for its null."""
+    why = "no row sees the first key"
+    return ratio(record, record.sink, record.sunk, null=record.chance, bounds=(0.0, 1.0), why=why)
+
+
+def _largest_score(record: Rows) -> tuple[Reading, ...]:
+    count = record.count.sum(0)
+    score = record.score.masked_fill(count == 0, math.nan)
+    found = per_head(score, count, size=record.count.mean(1), sequences=record.sequences)
+    if not found[0].note:  # of a layer, the largest of its heads
+        best = max(reading.value for reading in found[1:] if not math.isnan(reading.value))
+        return Reading(best, found[0].n), *found[1:]
+    return found
+
+
+def _blind_rows(record: Rows) -> tuple[Reading, ...]:
+    return _counted(record, record.unseeing)
+
+
+def _not_finite_rows(record: Rows) -> tuple[Reading, ...]:
+    return _counted(record, record.not_finite)
+
+
+def _counted(record: Rows, count: Tensor) -> tuple[Reading, ...]:
+    every = record.count.sum(0) + record.unseeing + record.not_finite
+    heads = [Reading(float(c), int(n), 0.0) for c, n in zip(count.tolist(), every.tolist(), strict=True)]
+    return Reading(float(count.sum()), int(every.sum()), 0.0), *heads
+
+
+def _measure(
+    name: str,
+    read: Callable[[Rows], tuple[Reading, ...]],
+    *,
+    title: str,
+    formula: str,
+    says: str,
+    misleads: str,
+    null: str,
+    bounds: tuple[float, float],
+    interval: str = INTERVAL,
+    source: str = "isoscope",
+    family: str = "attention",
+) -> Measure:
+    return Measure(
+        name=name,
+        family=family,
+        stats=(Rows,),
+        read=read,
+        definition=getattr(sharpness, name),
+        title=title,
+        formula=formula,
+        says=says + _LAYER if family == "attention" else says,
+        misleads=misleads,
+        null=null,
+        interval=interval,
+        source=source,
+        bounds=bounds,
+        unchanged_by=frozenset(),
+        needs=frozenset({"attention"}),
+        at="attention",
+    )
+
+
+MEASURES = (
+    _measure(
+        "entropy",
+        _entropy,
+        title="entropy of attention",
+        formula="H = −Σ_j p_ij log p_ij, mean over queries, nats",
+        says="How spread the weight of a query is over the keys it sees: log v when even, 0 when on one key.",
+        misleads="It grows with the number of keys; compare the normalised form between lengths.",
+        null="mean log v, v the keys a query sees: attention that is the same everywhere",
+        bounds=(0.0, math.inf),
+    ),
+    _measure(
+        "normalised_entropy",
+        read_normalised_entropy,
+        title="normalised entropy of attention",
+        formula="mean of H/log v over queries that see v ≥ 2 keys",
+        says="How spread attention is whatever the length: 1 when even, 0 when on one key.",
+        misleads="Early queries of a causal model see few keys and count as much as late ones.",
+        null="1: attention that is the same everywhere",
+        bounds=(0.0, 1.0),
+    ),
+    _measure(
+        "largest_weight",
+        _largest_weight,
+        title="largest weight",
+        formula="mean over queries of max_j p_ij",
+        says="How much of a query's attention goes to the one key it looks at most.",
+        misleads="A sink takes it in many models: then it says where weight is parked, not what is read.",
+        null="none: it depends on the scores' distribution even where nothing is sought",
+        bounds=(0.0, 1.0),
+    ),
+    _measure(
+        "effective_keys",
+        _effective_keys,
+        title="effective number of keys",
+        formula="mean over queries of 1/Σ_j p_ij²",
+        says="How many keys a query attends to, counted by weight.",
+        misleads="A mean of a skewed number: a few even rows lift it.",
+        null="none: up to the number of keys",
+        bounds=(1.0, math.inf),
+    ),
+    _measure(
+        "largest_score",
+        _largest_score,
+        title="largest score",
+        formula="max s_ij",
+        says="How large a score gets before the softmax: beyond some 10⁴ half precision and training suffer.",
+        misleads="A constant added to a row changes it and not the attention. A layer's is the "
+        "largest of its heads.",
+        null="none: it has the units of the scores",
+        interval="none: a maximum",
+        bounds=(-math.inf, math.inf),
+    ),
+    _measure(
+        "score_std",
+        _score_std,
+        title="standard deviation of the scores within rows",
+        formula="√(mean_i Var_j s_ij) over the visible keys",
+        says="What the softmax sees of the scores' size: near 0 attention is even, and a row condenses on a "
+        "few keys when it passes √(2 log v).",
+        misleads="The spread pooled over rows is larger: the part that is the same for a whole row is not "
+        "seen by the softmax, and is left out here.",
+        null="none: it has the units of the scores",
+        bounds=(0.0, math.inf),
+    ),
+    _measure(
+        "sink_mass",
+        read_sink_mass,
+        title="sink mass",
+        formula="mean over queries of p_i,first",
+        says="How much attention is parked on the first token of the sequence.",
+        misleads="Bidirectional models park it elsewhere, on separators: there this is the first token all "
+        "the same.",
+        null="mean 1/v, the share of one key by chance",
+        bounds=(0.0, 1.0),
+    ),
+    _measure(
+        "attended_distance",
+        _attended_distance,
+        title="attended distance",
+        formula="mean over queries of Σ_j p_ij |i − j|",
+        says="How far away a query looks, in positions.",
+        misleads="A sink at the start makes it large without anything being read there.",
+        null="none: it depends on the length",
+        bounds=(0.0, math.inf),
+    ),
+    _measure(
+        "blind_rows",
+        _blind_rows,
+        family="health",
+        title="queries that see no key",
+        formula="#{i : v_i = 0}",
+        says="How many queries that count have nothing to attend to; they are left out of the rest.",
+        misleads="Anything but 0 points at a mask that does not fit the data.",
+        null="0",
+        interval="none: a count",
+        bounds=(0.0, math.inf),
+    ),
+    _measure(
+        "not_finite_rows",
+        _not_finite_rows,
+        family="health",
+        title="rows with scores that are not finite",
+        formula="#{i : some visible s_ij is NaN or infinite}",
+        says="How many queries have scores that overflowed; they are left out of the rest.",
+        misleads="Not at all: anything but 0 wants a look.",
+        null="0",
+        interval="none: a count",
+        bounds=(0.0, math.inf),
+    ),
+)

@@ -1,0 +1,226 @@
+"""Readings of queries and keys: how far their means lie from the origin, and whether along one direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from isoscope.geometry import query_key
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.cosine import read_mean_cosine_between
+from isoscope.measures.drift import read_drift, read_relative_drift
+from isoscope.measures.per_head import per_head
+from isoscope.stats.queries import HeadSums, Queries
+
+NOT_SHOWN = "queries and keys of this attention cannot be seen"
+_INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_OF_LAYER = (
+    "none for the layer, whose number is the mean over its heads; of a head, a jackknife over sequences"
+)
+
+
+def _each(record: Queries, read: Callable[[int], Reading], heads: int) -> tuple[Reading, ...]:
+    """A reading of every head, and the mean over them for the layer, without an interval."""
+    if not record.shown:
+        return undefined(0, NOT_SHOWN), *(undefined(0, NOT_SHOWN) for _ in range(heads))
+    found = [read(head) for head in range(heads)]
+    known = [reading for reading in found if not math.isnan(reading.value)]
+    if not known:
+        return undefined(0, found[0].note), *found
+    mean, null = (sum(getattr(r, name) for r in known) / len(known) for name in ("value", "null"))
+    return Reading(mean, sum(r.n for r in known), null), *found
+
+
+def _of(part: str, read: Callable[[HeadSums, int], Reading]) -> Callable[[Queries], tuple[Reading, ...]]:
+    def each(record: Queries) -> tuple[Reading, ...]:
+        sums: HeadSums = getattr(record, part)
+        return _each(record, lambda head: read(sums, head), sums.count.shape[1])
+
+    return each
+
+
+def _pairs(
+    record: Queries, of: Callable[[Tensor, Tensor], Tensor], low: float, *, interval: bool = True
+) -> tuple[Reading, ...]:
+    """A number of q̄ and k̄ [h, e] of every head, key heads repeated for the query heads they serve."""
+    heads, groups = record.query.count.shape[1], record.key.count.shape[1]
+    if not record.shown or groups == 0:
+        return undefined(0, NOT_SHOWN), *(undefined(0, NOT_SHOWN) for _ in range(heads))
+    serves = torch.arange(heads, device=record.query.mean.device) // (heads // groups)
+    value = of(record.query.mean, record.key.mean[serves])
+    none = (record.query.count.sum(0) == 0) | (record.key.count.sum(0)[serves] == 0)
+    value = value.masked_fill(none, math.nan)
+    without = of(record.query.mean_without(), record.key.mean_without()[:, serves])
+    return per_head(
+        value,
+        record.query.count.sum(0),
+        null=torch.zeros_like(value),
+        without=without if interval else None,
+        size=record.query.count.mean(1),
+        sequences=record.query.sequences.amax(1),
+        bounds=(low, -low),
+        why="a mean is zero",
+    )
+
+
+def _product(one: Tensor, other: Tensor) -> Tensor:
+    return (one * other).sum(-1)
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    return _product(one, other) / one.norm(dim=-1) / other.norm(dim=-1)
+
+
+def _query_key_cosine(record: Queries) -> tuple[Reading, ...]:
+    return _pairs(record, _cosine, -1.0)
+
+
+def _query_key_product(record: Queries) -> tuple[Reading, ...]:
+    return _pairs(record, _product, -math.inf)
+
+
+def _joint_direction(record: Queries) -> tuple[Reading, ...]:
+    along = torch.linalg.eigh(record.products).eigenvectors[..., -1]
+    read = partial(_along, along=along)
+    return _pairs(record, read, -1.0, interval=False)  # v is not known without each group: it covers .4
+
+
+def _along(one: Tensor, other: Tensor, *, along: Tensor) -> Tensor:
+    return _cosine(one, along) * _cosine(other, along)
+
+
+def _measure(
+    name: str,
+    read: Callable[[Queries], tuple[Reading, ...]],
+    definition: Callable[..., Tensor],
+    *,
+    title: str,
+    formula: str,
+    says: str,
+    misleads: str,
+    null: str,
+    bounds: tuple[float, float],
+    interval: str = _INTERVAL,
+) -> Measure:
+    return Measure(
+        name=name,
+        family="queries",
+        stats=(Queries,),
+        read=read,
+        definition=definition,
+        title=title,
+        formula=formula,
+        says=says,
+        misleads=misleads,
+        null=null,
+        interval=interval,
+        source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
+        bounds=bounds,
+        unchanged_by=frozenset(),
+        needs=frozenset({"attention"}),
+        at="attention",
+    )
+
+
+def _of_both(
+    suffix: str,
+    part: str,
+    read: Callable[[HeadSums, int], Reading],
+    definition: Callable[..., Tensor],
+    *,
+    says: str,
+    formula: str,
+    null: str,
+    bounds: tuple[float, float],
+) -> tuple[Measure, ...]:
+    """The same measure of queries and of keys."""
+    return tuple(
+        _measure(
+            f"{side}_{suffix}",
+            _of(f"{side}{part}", read),
+            definition,
+            title=f"{suffix.replace('_', ' ')} of {'queries' if side == 'query' else 'keys'}",
+            formula=formula.replace("x", side[0]),
+            says=says.format("queries" if side == "query" else "keys"),
+            misleads="Read as they enter the scores: rotary position turns a mean away, plane by plane, so "
+            "it reads lower than before it.",
+            null=null,
+            interval=_OF_LAYER,
+            bounds=bounds,
+        )
+        for side in ("query", "key")
+    )
+
+
+MEASURES = (
+    *_of_both(
+        "drift",
+        "",
+        lambda sums, head: read_drift(sums.centre(head)),
+        query_key.drift,
+        says="How far the mean of a head's {} lies from the origin.",
+        formula="‖x̄‖",
+        null="the noise of the mean",
+        bounds=(0.0, math.inf),
+    ),
+    *_of_both(
+        "relative_drift",
+        "",
+        lambda sums, head: read_relative_drift(sums.centre(head)),
+        query_key.relative_drift,
+        says="How far the mean of a head's {} lies from the origin, in mean norms: near 1 all point one way.",
+        formula="‖x̄‖ / mean ‖x‖",
+        null="the noise of the mean",
+        bounds=(0.0, 1.0),
+    ),
+    *_of_both(
+        "anisotropy",
+        "_unit",
+        lambda sums, head: read_mean_cosine_between(sums.directions(head)),
+        query_key.anisotropy,
+        says="How alike a head's {} of different sequences point.",
+        formula="mean cos(x_i, x_j) between sequences",
+        null="0",
+        bounds=(-1.0, 1.0),
+    ),
+    _measure(
+        "query_key_cosine",
+        _query_key_cosine,
+        query_key.query_key_cosine,
+        title="cosine of the mean query and the mean key",
+        formula="cos(q̄, k̄)",
+        says="Whether queries and keys drift along parallel directions; the sign differs by head, and the "
+        "layer's mean over heads hides that.",
+        misleads="A constant part of the keys cancels in the softmax: a large cosine alone sharpens nothing.",
+        null="0",
+        bounds=(-1.0, 1.0),
+    ),
+    _measure(
+        "query_key_product",
+        _query_key_product,
+        query_key.query_key_product,
+        title="product of the mean query and the mean key",
+        formula="q̄·k̄",
+        says="What the two means add to every score, before the scale.",
+        misleads="The same for every key, so the softmax does not see it.",
+        null="0",
+        bounds=(-math.inf, math.inf),
+    ),
+    _measure(
+        "joint_direction",
+        _joint_direction,
+        query_key.joint_direction,
+        title="joint direction of queries and keys",
+        formula="cos(q̄, v)·cos(k̄, v), v the first right-singular vector of Q",
+        says="How far both means lie along the main direction of the queries, and whether on the same side "
+        "(above 0) or opposite (below).",
+        misleads="v leans on the mean of the queries by construction.",
+        null="0",
+        interval="none: v is not found again without each group of sequences",
+        bounds=(-1.0, 1.0),
+    ),
+)

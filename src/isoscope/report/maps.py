@@ -1,0 +1,104 @@
+"""Maps of heads: one cell a head, layers down and heads across, the colour its value.
+
+Decided here: a share or an entropy is coloured from 0 to 1, whatever is there, so that maps of two models
+can be compared; masses of the sink, which are small in most models, from 0 to the largest of the section,
+the same for all its maps; cosines from −1 through 0 to 1. Of several steps the last one is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from isoscope.report.colours import AMOUNT, PAPER, SIGNED, Pair
+from isoscope.report.families import MAPS, Told, title_of
+from isoscope.report.figures import Panel, heading_of
+from isoscope.report.marks import MOST_TICKS, blank, telling
+from isoscope.report.numbers import short
+from isoscope.report.readings import ATTENTION, Reading, models, read, steps
+
+CELL = 22
+"""Pixels a layer where there are few; many share `TALLEST`."""
+
+TALLEST = 420
+GAP_UNTIL = 48
+"""With more layers or heads than this, cells have no gap between them."""
+
+_BELOW, _ABOVE = 44, 8
+_SIGNED = ("query_key_cosine",)
+_TO_LARGEST = ("sink_mass", "sink_mass_without_drift")
+
+
+def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Panel, ...]:
+    """One panel for each map of this section, model and kind of attention; none without rows of heads."""
+    headed = rows["head"].notna() & rows["measure"].isin(MAPS.get(family, ()))
+    readings = [r for r in read(rows[headed]) if r.kind in ATTENTION]
+    several = len(models(readings)) > 1
+    crossed = any(r.kind == "cross_attention" for r in readings)
+    top = max((r.value for r in readings if r.measure in _TO_LARGEST and r.finite), default=1.0)
+    drawn = []
+    for measure, name, kind in product(MAPS.get(family, ()), models(readings), ATTENTION):
+        own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
+        last = steps(own)[-1:]
+        own = [r for r in own if not last or r.step == last[0]]
+        if not any(r.finite for r in own):
+            continue
+        title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
+        remark = f"by head, step {last[0]:,}" if last else "by head"
+        low, high = (-1.0, 1.0) if measure in _SIGNED else (0.0, top if measure in _TO_LARGEST else 1.0)
+        drawn.append(Panel((measure,), title, remark, _map(own, low, high or 1.0)))
+    return tuple(drawn)
+
+
+def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
+    """The colours these maps have, each with its pair for a dark screen."""
+    return (*AMOUNT, *SIGNED) if panels else ()
+
+
+def _map(own: list[Reading], low: float, high: float) -> go.Figure:
+    layers = sorted({r.layer for r in own if r.layer is not None})
+    heads = sorted({r.head for r in own if r.head is not None})
+    at = {(r.layer, r.head): r for r in own}
+    cells = [[at.get((layer, head)) for head in heads] for layer in layers]
+    figure = blank(_ABOVE + _BELOW + min(TALLEST, max(CELL * len(layers), 4 * CELL)))
+    stops = SIGNED if low < 0 else AMOUNT
+    gap = 1 if max(len(layers), len(heads)) <= GAP_UNTIL else 0
+    ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
+    figure.add_heatmap(
+        x=heads,
+        y=layers,
+        z=[[r.value if r and r.finite else None for r in line] for line in cells],
+        hovertext=[[telling(r) if r else "" for r in line] for line in cells],
+        hoverinfo="text",
+        colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
+        zmin=low,
+        zmax=high,
+        xgap=gap,
+        ygap=gap,
+        colorbar={
+            "thickness": 8,
+            "outlinewidth": 0,
+            "tickvals": ticks,
+            "ticktext": [short(tick, 2) for tick in ticks],
+            "x": 1.02,
+            "xpad": 4,
+            "ypad": 0,
+        },
+    )
+    figure.update_layout(margin={"t": _ABOVE, "b": _BELOW, "r": 44})
+    figure.update_xaxes(title={"text": "head", "standoff": 6}, tickangle=0, **_ticks(heads), showline=False)
+    figure.update_yaxes(
+        title={"text": "layer", "standoff": 6}, autorange="reversed", **_ticks(layers), showgrid=False
+    )
+    figure.update_xaxes(showgrid=False)
+    figure.update_layout(hoverlabel={"bgcolor": PAPER[0]})
+    return figure
+
+
+def _ticks(numbers: list[int]) -> dict[str, object]:
+    """At most `MOST_TICKS` of them, evenly spaced."""
+    every = math.ceil(len(numbers) / MOST_TICKS)
+    return {"tickvals": numbers[::every], "ticktext": [str(number) for number in numbers[::every]]}
