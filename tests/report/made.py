@@ -99,6 +99,56 @@ def part_rows(cosine: float, **where: object) -> list[Row]:
     ]
 
 
+def attention_rows(share: float, sink: float = 0.3, **where: object) -> list[Row]:
+    """All measures of the attention of one layer or head; the mean query has this share and the sink."""
+    place = {"kind": "attention", "layer": 1} | where
+    sharp = 0.9 - 0.4 * share - 0.5 * sink
+    values = {
+        "entropy": (4.8 * sharp, 4.8),
+        "normalised_entropy": (sharp, 1.0),
+        "largest_weight": (0.8 - sharp / 2, math.nan),
+        "effective_keys": (40 * sharp, math.nan),
+        "score_std": (2.0, math.nan),
+        "sink_mass": (sink, 0.008),
+        "attended_distance": (30.0, math.nan),
+        "cross_term": (-0.01, 0.0),
+        "entropy_without_drift": (4.3, 4.8),
+        "normalised_entropy_without_drift": (0.9, 1.0),
+        "largest_weight_without_drift": (0.2, math.nan),
+        "sink_mass_without_drift": (0.009, 0.008),
+        "normalised_entropy_without_random": (sharp + 0.01, 1.0),
+        "sink_mass_without_random": (0.95 * sink, 0.008),
+        "normalised_entropy_beside_first": (sharp + 0.1, 1.0),
+        "normalised_entropy_beside_first_without_drift": (0.9, 1.0),
+        "query_key_cosine": (0.5 - share, 0.0),
+        "query_key_product": (12 * (0.5 - share), 0.0),
+    }
+    unbounded = {
+        "largest_score": (12.0, math.nan),
+        "blind_rows": (0.0, 0.0),
+        "not_finite_rows": (0.0, 0.0),
+        "drift_share": (share, 0.001),
+        "joint_direction": (0.4 - share, 0.0),
+        **{f"{side}_drift": (3.0, 0.2) for side in ("query", "key")},
+        **{f"{side}_relative_drift": (share + 0.1, 0.03) for side in ("query", "key")},
+        **{f"{side}_anisotropy": (share, 0.0) for side in ("query", "key")},
+    }
+    return [
+        *(row(m, value, half=0.001, **place | {"null": null}) for m, (value, null) in values.items()),
+        *(row(m, value, **place | {"null": null}) for m, (value, null) in unbounded.items()),
+    ]
+
+
+def attended(model: str = "m", heads: int = 0, depth: int = 4, **where: object) -> list[Row]:
+    """The attention of so many layers, the drift growing with depth, and the same a head where asked."""
+    rows = []
+    for layer in range(1, depth + 1):
+        for head in (None, *range(heads)):
+            share = layer / (depth + 2) + 0.01 * (head or 0)
+            rows += attention_rows(share, **{"model": model, "layer": layer, "head": head} | where)
+    return rows
+
+
 def whole(model: str = "bert-base-uncased", scale: float = 1.0) -> list[Row]:
     """All measures of seven layers."""
     parts = [part_rows(scale * cosine, model=model, layer=i) for i, cosine in enumerate(BERT[:7])]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from isoscope.report.colours import AMOUNT
 from isoscope.report.page import page
 from isoscope.results.schema import Row, frame
-from tests.report.made import a_run, clouds, compared, layered, part_rows, row, trained, whole
+from tests.report.made import a_run, attended, clouds, compared, layered, part_rows, row, trained, whole
 
 ARGUMENTS = (
     "--headless",
@@ -35,8 +36,11 @@ RUNS = {
     "both": trained("a") + trained("b"),
     "hostile": HOSTILE,
     "compared": compared(),
+    "attention": whole("m") + attended(heads=3) + attended(heads=3, kind="cross_attention"),
+    "heads": attended(heads=32, depth=32),
 }
-DRAWN = "nodes => nodes.filter(n => n.querySelector('svg.main-svg .trace .points path')).length"
+MARKS = "svg.main-svg .trace .points path, .heatmaplayer image"
+DRAWN = f"nodes => nodes.filter(n => n.querySelector('{MARKS}')).length"
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +152,7 @@ def test_figures_follow_a_dark_screen_and_back(browser: Any, tmp_path: Path) -> 
     opened.context.close()
 
 
-@pytest.mark.parametrize("name", ["models", "cloud", "hostile", "compared"])
+@pytest.mark.parametrize("name", ["models", "cloud", "hostile", "compared", "attention"])
 def test_a_phone_never_scrolls_sideways(browser: Any, tmp_path: Path, name: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), viewport={"width": 390, "height": 800})
     opened.unfold()
@@ -204,3 +208,19 @@ def test_nothing_is_folded_where_there_is_nothing_else(browser: Any, tmp_path: P
     assert opened.count("details.section") == 0
     assert opened.drawn("section#layers") == 1
     opened.context.close()
+
+
+def test_a_map_follows_a_dark_screen_and_tells_its_cells(browser: Any, tmp_path: Path) -> None:
+    file = write(tmp_path, attended(heads=5))
+    seen = {}
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, file, color_scheme=scheme)
+        node = "document.querySelectorAll('#attention .maps .plot')[1]"
+        seen[scheme] = opened.page.evaluate(f"() => {node}._fullData[0].colorscale.map((stop) => stop[1])")
+        opened.page.evaluate(f"Plotly.Fx.hover({node}, {{xval: 2, yval: 2}})")
+        text = opened.page.locator(".hovertext").first.text_content()
+        for part in ("0.3", "95 % interval 0.299 to 0.301", "attention 2 head 2 of m"):
+            assert part in text
+        opened.context.close()
+    assert seen["light"][0] == AMOUNT[0][0]
+    assert seen["dark"] == [pair[1] for pair in AMOUNT]

@@ -14,7 +14,7 @@ import pytest
 from isoscope.report.page import page
 from isoscope.report.tables import MOST_ROWS
 from isoscope.results.schema import Row, Run, frame
-from tests.report.made import a_run, clouds, compared, layered, row, trained, whole
+from tests.report.made import a_run, attended, clouds, compared, layered, row, trained, whole
 
 EVIL = "<script>alert(1)</script>"
 
@@ -161,11 +161,14 @@ def test_provenance_is_readable() -> None:
 
 
 def test_what_matters_most_stands_first_and_open() -> None:
-    sections = re.findall(r'<(section|details class="section") id="(\w+)">', without_plotly(compared()))
+    sections = re.findall(
+        r'<(section|details class="section") id="([\w-]+)">', without_plotly([*compared(), *attended("a")])
+    )
     named = {name: tag for tag, name in sections}
     assert list(named)[:4] == ["comparison", "directions", "drift", "spectrum"]
+    assert list(named)[4:6] == ["attention", "drift-in-attention"]
     folded = [name for name, tag in named.items() if tag.startswith("details")]
-    assert folded == ["dimensions", "tokens", "sequences", "layers", "sample", "partition"]
+    assert folded == ["queries", "dimensions", "tokens", "sequences", "layers", "sample", "partition"]
 
 
 def test_notes_that_are_part_of_a_value_are_no_remarks() -> None:
@@ -173,3 +176,22 @@ def test_notes_that_are_part_of_a_value_are_no_remarks() -> None:
     assert 'id="notes"' not in text
     undefined = [*whole(), row("spearman_drift", math.nan, kind="comparison", note="needs 3 layers")]
     assert "needs 3 layers" in without_plotly(undefined).partition('id="notes"')[2].partition("</section>")[0]
+
+
+def test_a_deep_model_with_many_heads_keeps_its_layers_in_the_table() -> None:
+    rows = attended(heads=16, depth=16)
+    assert len(rows) > 2 * MOST_ROWS
+    text = without_plotly(rows)
+    for layer in range(1, 17):
+        assert f">attention {layer}</td>" in text
+    assert "attention 1 head 0" in text
+
+
+def test_a_note_on_many_heads_names_layers_only() -> None:
+    rows = [
+        row("drift_share", math.nan, kind="attention", layer=i, head=h, note="why")
+        for i in (1, 2, 4)
+        for h in range(9)
+    ]
+    text = without_plotly(rows)
+    assert "drift_share in the attention of layers 1–2 and 4 of m" in text

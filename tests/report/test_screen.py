@@ -6,7 +6,7 @@ import pytest
 
 from isoscope.cli import screen
 from isoscope.results.schema import Row, frame
-from tests.report.made import compared, row, site_rows, whole
+from tests.report.made import attended, compared, layered, row, site_rows, whole
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: list[Row]) -> list[str]:
@@ -53,3 +53,48 @@ def test_a_deep_model_over_steps_shows_some_layers_and_says_so(
     assert "layer.0" in lines[2]
     assert "layer.48" in lines[2]
     assert lines[-1].startswith("7 of 49 sites; the page shows all")
+
+
+def test_attention_stands_on_the_line_of_its_layer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*layered("m", depth=5), *attended(depth=4), *attended(depth=4, kind="cross_attention")[-29:]]
+    lines = shown(monkeypatch, capsys, rows)
+    (first,) = [line for line in lines if "layer.0" in line]
+    (last,) = [line for line in lines if "layer.4" in line]
+    (cross,) = [line for line in lines if "cross_attention.4" in line]
+    assert [cell.strip() for cell in first.split("│")[5:-1]] == ["", "", ""]
+    assert [cell.strip() for cell in last.split("│")[4:-1]] == ["0.572", "0.483", "0.667", "0.900"]
+    assert [cell.strip() for cell in cross.split("│")[2:-1]] == ["16384", "", "", "0.483", "0.667", "0.900"]
+    assert not any(" attention." in line for line in lines)
+    monkeypatch.setattr(screen, "_width", lambda: 130)
+    screen.show(frame(rows))
+    assert "0.300 (chance 0.008)" in capsys.readouterr().out
+
+
+def test_attention_alone_is_called_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(monkeypatch, capsys, attended())
+    assert sum("attention.2" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(("heads", "depth", "there"), [(12, 12, True), (12, 13, False), (32, 4, False)])
+def test_heads_make_a_small_table_or_are_on_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], heads: int, depth: int, there: bool
+) -> None:
+    whole_layers = shown(monkeypatch, capsys, attended(depth=depth))
+    lines = shown(monkeypatch, capsys, attended(heads=heads, depth=depth))[len(whole_layers) :]
+    assert lines[0].startswith("drift share by head" if there else "The page has maps of the heads.")
+    assert len(lines) == (depth + 3 if there else 1) <= 16
+
+
+def test_over_steps_attention_has_tables_and_heads_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites = [r for step in (0, 5) for i in range(4) for r in site_rows(0.1, 50, step=step, layer=i)]
+    rows = sites + [r for step in (0, 5) for r in attended(heads=2, step=step)]
+    lines = shown(monkeypatch, capsys, rows)
+    titles = [line.strip() for line in lines if line[0].isalpha()]
+    assert titles == ["mean cosine between", "relative drift", "normalised entropy", "drift share"]
+    assert sum("attention.1" in line for line in lines) == 2

@@ -198,8 +198,8 @@ def test_several_models_get_a_line_each() -> None:
 
 
 def test_a_family_of_its_own_gets_the_range() -> None:
-    rows = [row("entropy", value, layer=i) for i, value in enumerate((1.0, 2.0))]
-    assert sentences(frame(rows), "attention") == "Entropy is 1 (layer 0) to 2 (layer 1)."
+    rows = [row("curvature", value, layer=i) for i, value in enumerate((1.0, 2.0))]
+    assert sentences(frame(rows), "bends") == "Curvature is 1 (layer 0) to 2 (layer 1)."
 
 
 PARTS = {

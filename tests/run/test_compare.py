@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from isoscope.results.schema import Row, frame
-from isoscope.run.compare import ALL, EXPLANATIONS, correlations
+from isoscope.run.compare import ALL, EXPLANATIONS, _exact, correlations
 
 
 def layers(model: str, cosine: np.ndarray, drift: np.ndarray, norm: np.ndarray) -> list[Row]:
@@ -64,3 +66,14 @@ def test_too_little_is_undefined_with_its_reason() -> None:
 def test_every_correlation_is_explained(planted: pd.DataFrame) -> None:
     assert {row.measure for row in correlations(planted)} == set(EXPLANATIONS)
     assert all("nominal" in str(words["misleads"]) for words in EXPLANATIONS.values())
+
+
+def test_p_of_few_layers_is_counted_out() -> None:
+    """Three points in line are so by chance one time in three; the usual formula says never."""
+    x = np.array([1.0, 2.0, 3.0])
+    assert _exact(x, 2 * x) == pytest.approx(1 / 3)
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=5), random.normal(size=5)
+    found = abs(np.corrcoef(x, y)[0, 1])
+    as_strong = [abs(np.corrcoef(x, order)[0, 1]) >= found - 1e-12 for order in permutations(y)]
+    assert _exact(x, y) == pytest.approx(np.mean(as_strong))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import accumulate, islice
 
 import pandas as pd
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -27,11 +28,33 @@ _SHOWN = (  # measure, heading, whether its interval is shown, columns it takes;
     ("effective_rank", "effective\nrank", False, 14),
     ("isoscore", "IsoScore", False, 16),
 )
+_WITH_ATTENTION = (  # the same where there is attention: five of them, site and n take 98 columns
+    ("mean_cosine_between", "cosine between\nsequences", True, 23),
+    ("relative_drift", "relative\ndrift", False, 11),
+    ("normalised_entropy", "attention\nentropy", False, 12),
+    ("drift_share", "drift\nshare", False, 8),
+    ("normalised_entropy_without_drift", "entropy\nwithout drift", False, 16),
+    ("sink_mass", "sink mass", False, 23),
+    *_SHOWN[2:4],
+)
+# shown without their null, which is 1 or near 0
+_BARE = ("relative_drift", "normalised_entropy", "normalised_entropy_without_drift", "drift_share")
+_CHANCE = ("sink_mass",)  # the null is what chance gives
+_BY_HEAD = ("drift_share", "normalised_entropy")  # the first that is there, where its table is short
+_MOST_LAYERS = 12  # a table of heads with more layers is no small one
+_HEAD = 7  # columns a head takes
 _MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
 _OTHER = 24  # columns a measure takes that is not in _SHOWN
 _NAME = 28  # columns a model's name may take
 _NARROW = 120  # columns under which a correlation and its p stand on two lines
-_OVER_STEPS = ("mean_cosine_between", "relative_drift", "participation_ratio_split")
+_OVER_STEPS = (
+    "mean_cosine_between",
+    "relative_drift",
+    "normalised_entropy",
+    "drift_share",
+    "participation_ratio_split",
+)
+_MOST_TABLES = 4
 
 
 def show(rows: pd.DataFrame) -> None:
@@ -40,29 +63,32 @@ def show(rows: pd.DataFrame) -> None:
     Of several models each is shown at its last step.
     """
     compared = rows[rows.kind == "comparison"]
-    rows = rows[rows.kind != "comparison"]
+    heads = rows[rows["head"].notna()]
+    rows = rows[(rows.kind != "comparison") & rows["head"].isna()]
     if rows.model.nunique() > 1:
         rows = rows[rows.step.isna() | (rows.step == rows.groupby("model").step.transform("max"))]
         show_table(_over_sites(rows))
     elif rows.step.nunique() > 1:
-        asked = [name for name in _OVER_STEPS if (rows.measure == name).any()]
+        asked = [name for name in _OVER_STEPS if (rows.measure == name).any()][:_MOST_TABLES]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
             show_table(_over_steps(rows, name))
     else:
         show_table(_over_sites(rows))
+        _show_heads(heads)
     if len(compared):
         show_table(_comparison(compared))
 
 
 def _over_sites(rows: pd.DataFrame) -> Table:
-    rows = rows[rows["head"].isna()]
     names = list(rows.measure.drop_duplicates())
-    there = [shown for shown in _SHOWN if shown[0] in names]
+    columns = _WITH_ATTENTION if rows.kind.isin(["attention", "cross_attention"]).any() else _SHOWN
+    there = [shown for shown in columns if shown[0] in names]
     if not there or len(names) <= _MOST:
         others = [name for name in names if name not in {shown[0] for shown in there}]
         there += [(name, name.replace("_", "\n"), True, _OTHER) for name in others]
     several = rows.model.nunique() > 1
-    widths = accumulate((shown[3] for shown in there), initial=20 + several * (_NAME + 3))
+    site = 28 if (rows.kind == "cross_attention").any() else 20
+    widths = accumulate((shown[3] for shown in there), initial=site + several * (_NAME + 3))
     present = [
         shown for shown, width in zip(there, islice(widths, 1, None), strict=False) if width <= _width()
     ]
@@ -77,7 +103,9 @@ def _over_sites(rows: pd.DataFrame) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     rows = rows[rows.measure.isin([shown[0] for shown in present])]
     last = ""
-    for (model, kind, layer), part in rows.groupby(["model", "kind", "layer"], dropna=False, sort=False):
+    for (model, kind, layer), part in _joined(rows).groupby(
+        ["model", "line", "layer"], dropna=False, sort=False
+    ):
         cells = part.set_index("measure")
         values = [
             _cell(cells, name, interval) if name in cells.index else "" for name, _, interval, _ in present
@@ -85,9 +113,37 @@ def _over_sites(rows: pd.DataFrame) -> Table:
         if several and last not in ("", model):
             table.add_section()
         name = ["" if model == last else _short(str(model))] if several else []
-        table.add_row(*name, _site(kind, layer), str(cells.n.max()), *values)
+        counted = cells[cells.kind == kind]  # of a layer its vectors, not the rows of its attention
+        table.add_row(*name, _site(kind, layer), str((cells if counted.empty else counted).n.max()), *values)
         last = str(model)
     return table
+
+
+def _joined(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the kind of the line they stand on: the attention of block i is on that of layer i."""
+    beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}
+    return rows.assign(line=rows.kind.replace(beside))
+
+
+def _show_heads(rows: pd.DataFrame) -> None:
+    """One small table of the heads of one model, or a word that the page has them."""
+    found = [name for name in _BY_HEAD if (rows.measure == name).any()]
+    if not found:
+        return
+    mine = rows[(rows.measure == found[0]) & (rows.kind == "attention")]
+    layers, heads = mine.layer.nunique(), mine["head"].nunique()
+    if layers > _MOST_LAYERS or 15 + heads * _HEAD > _width():
+        say("The page has maps of the heads.")
+        return
+    title = f"{found[0].replace('_', ' ')} by head"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    table.add_column("site", no_wrap=True)
+    for head in sorted(mine["head"].unique()):
+        table.add_column(str(head), justify="right", no_wrap=True)
+    for layer, part in mine.groupby("layer"):
+        values = part.sort_values("head").value
+        table.add_row(_site("attention", layer), *("–" if math.isnan(v) else f"{v:.2f}" for v in values))
+    show_table(table)
 
 
 def _comparison(rows: pd.DataFrame) -> Table:
@@ -165,6 +221,10 @@ def _cell(cells: pd.DataFrame, measure: str, interval: bool) -> str:
     value, null, low, high = map(float, cells.loc[measure, ["value", "null", "low", "high"]].to_numpy())
     if math.isnan(value):
         return "–"
+    if measure in _CHANCE and not math.isnan(null):
+        return f"{number(value)} (chance {number(null)})"
+    if measure in _BARE and not interval:
+        return number(value)
     if interval and not math.isnan(low):
         return f"{number(value)} [{number(low)}, {number(high)}]"
     return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"

@@ -111,18 +111,26 @@ def tokens_before(length: int, patches: int) -> int:
     return 0
 
 
+def pooled(counts: Tensor, length: int) -> tuple[Tensor, str] | None:
+    """Which of `length` positions count that stand for those of `counts` [b, t], a whole factor to one.
+
+    None where t is no such multiple of the length.
+    """
+    factor = counts.shape[1] // max(length, 1)
+    if factor < 2 or counts.shape[1] - factor * length >= factor:
+        return None
+    whole = counts[:, : factor * length].reshape(len(counts), length, factor).all(2)
+    beside = F.pad(whole, (1, 1), value=True)
+    told = f"pooled {factor} to 1: counts where all around it do"
+    return whole & beside[:, :-2] & beside[:, 2:], told
+
+
 def _fit(counts: Tensor | None, size: int, length: int) -> tuple[Tensor, str]:
     if counts is None:
         return torch.ones(size, length, dtype=torch.bool), ""
     if counts.shape == (size, length):
         return counts, ""
-    if len(counts) == size and counts.shape[1] > length:
-        factor = counts.shape[1] // length
-        if counts.shape[1] - factor * length < factor:
-            whole = counts[:, : factor * length].reshape(size, length, factor).all(2)
-            beside = F.pad(whole, (1, 1), value=True)
-            return whole & beside[:, :-2] & beside[
-                :, 2:
-            ], f"pooled {factor} to 1: counts where all around it do"
+    if len(counts) == size and (fitted := pooled(counts, length)) is not None:
+        return fitted
     everything = torch.ones(size, length, dtype=torch.bool)
     return everything, f"{length} positions where the data has {counts.shape[1]}: all of them counted"

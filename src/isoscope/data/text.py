@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 import torch
@@ -45,7 +45,10 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """Token sequences, ready to be batched; iterate over it for batches. Make one with `text`."""
+    """Token sequences, ready to be batched; iterate over it for batches. Make one with `text`.
+
+    `even` batches hold sequences of one length only, for models that would see the padding.
+    """
 
     address: str
     sequences: tuple[Tensor, ...]
@@ -57,6 +60,7 @@ class Text:
     packed: bool
     start: int | None = None
     notes: tuple[str, ...] = ()
+    even: bool = False
     alphabet: str = ""
 
     @property
@@ -65,12 +69,17 @@ class Text:
         return len(self.sequences)
 
     def __len__(self) -> int:
-        return -(-len(self.sequences) // self.batch_size)
+        return sum(-(-len(rows) // self.batch_size) for rows in self._alike())
 
     def __iter__(self) -> Iterator[Batch]:
+        for rows in self._alike():
+            for start in range(0, len(rows), self.batch_size):
+                yield self._batch(rows[start : start + self.batch_size])
+
+    def _alike(self) -> list[list[Tensor]]:
+        """The sequences that may share a batch, longest first: all, or those of one length."""
         by_length = sorted(self.sequences, key=len, reverse=True)
-        for start in range(0, len(by_length), self.batch_size):
-            yield self._batch(by_length[start : start + self.batch_size])
+        return [list(rows) for _, rows in groupby(by_length, key=len)] if self.even else [by_length]
 
     def _batch(self, rows: list[Tensor]) -> Batch:
         size, length = len(rows), max(map(len, rows))
@@ -117,6 +126,7 @@ def text(
     special: bool = False,
     first: bool = False,
     start: int | None = None,
+    even: bool = False,
     seed: int = 0,
 ) -> Text:
     """Read the text at `address`: ``embedded``, a text file, ``file.jsonl:column`` or ``id:split:column``.
@@ -124,7 +134,8 @@ def text(
     `tokenizer` is one, or says ``bytes`` or ``characters``: then those are the tokens (see `alphabet`).
     At most `limit` sequences (None: all) of at most `max_length` tokens. `pack=False` makes each
     document (each line of a text file, each row of a dataset) one sequence. `special` and `first` count
-    special tokens and position 0 as data. A decoder is fed the same tokens after its `start` token.
+    special tokens and position 0 as data. A decoder is fed the same tokens after its `start` token. `even`
+    batches hold sequences of one length, for models that would see padding.
     """
     for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
         if number is not None and number < 1:
@@ -150,6 +161,7 @@ def text(
         seed=seed,
         packed=pack,
         start=start,
+        even=even,
         alphabet=tokenizer.name if isinstance(tokenizer, Bytes | CodePoints) else "",
     )
 

@@ -82,8 +82,14 @@ def open_data(
         special=special,
         first=first,
         start=decoder_start(model.module),
+        even=_sees_padding(model.module),
         seed=seed,
     )
+
+
+def _sees_padding(module: nn.Module) -> bool:
+    """Whether positions are mixed by a convolution, which no mask keeps from padding (CANINE)."""
+    return any(isinstance(part, nn.Conv1d) and part.kernel_size[0] > 1 for part in module.modules())
 
 
 def _needed(model: Model, part: Any, what: str) -> Any:

@@ -239,10 +239,10 @@ SCALES: dict[str, tuple[str, ...]] = {
 """More measures that share an axis where there is one site, and they stand as dots."""
 
 DASHED = {
-    "normalised_entropy": "even attention",
-    "normalised_entropy_beside_first": "even attention",
+    "normalised_entropy": "even",
+    "normalised_entropy_beside_first": "even",
     "sink_mass": "chance",
-    "drift_share": "no drift, at this n",
+    "drift_share": "chance",
 }
 """What the null of a panel is called that begins with this measure, where a cloud's would mislead."""
 

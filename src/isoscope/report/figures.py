@@ -3,7 +3,8 @@
 Decided here: curves run along the layers, one colour a model or one shade a step; where there is one
 site only, or more than `MOST_CURVES` steps, they run along the steps instead; where there is one site
 and one step there is no curve, and values stand as dots beside their null. Several models with several
-steps get a panel each, on one scale, and so do self-attention and cross-attention where both are there.
+steps get a panel each, on one scale, and so do self-attention and cross-attention where both are there,
+unless each is one curve.
 Measures made to be compared share a panel where each is one curve.
 Panels carry no legend: a key says what colours mean, once for a family, or for a panel that has its own.
 """
@@ -44,6 +45,9 @@ MOST_CURVES = 12
 
 APART = 0.01
 """Curves of measures in one panel stand so much of the axis aside: about four pixels."""
+
+KINDS = {"attention": "self-attention", "cross_attention": "cross-attention"}
+"""What kinds of attention are called where there are both."""
 
 LOG_SPAN = 8.0
 """Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
@@ -167,8 +171,7 @@ def _along_steps(reading: Reading) -> str:
 
 def heading_of(title: str, model: str, kind: str) -> str:
     """The heading of a panel; model and kind of attention only where there are several."""
-    apart = {"attention": "self-attention", "cross_attention": "cross-attention"}.get(kind, "")
-    return " · ".join(filter(None, [title, model, apart]))
+    return " · ".join(filter(None, [title, model, KINDS.get(kind, "")]))
 
 
 def _groups(named: list[str], together: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
@@ -199,6 +202,16 @@ def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, l
                 )  # fmt: skip
                 title = heading_of(heading, "" if lone else name, kind)
                 drawn += [Panel(tuple(group), title, remark, figure, tuple(key.items()))] if shown else []
+            continue
+        if alone and len(plan.kinds) > 1:
+            key = dict(zip(KINDS.values(), MEASURES, strict=False))
+            for measure in group:
+                shown = [r for r in own if r.measure == measure]
+                figure = curves(
+                    shown, [], plan.along, lambda r: KINDS[r.kind], key, log=log, range_=range_,
+                    height=HEIGHT, apart=APART,
+                )  # fmt: skip
+                drawn.append(Panel((measure,), title_of(measure, told), remark, figure, tuple(key.items())))
             continue
         for measure, facet, kind in product(group, plan.facets or ("",), plan.kinds):
             shown = [

@@ -13,7 +13,7 @@ from itertools import product
 import pandas as pd
 import plotly.graph_objects as go
 
-from isoscope.report.colours import AMOUNT, PAPER, SIGNED, Pair
+from isoscope.report.colours import AMOUNT, SIGNED, Pair
 from isoscope.report.families import MAPS, Told, title_of
 from isoscope.report.figures import Panel, heading_of
 from isoscope.report.marks import MOST_TICKS, blank, telling
@@ -89,16 +89,13 @@ def _map(own: list[Reading], low: float, high: float) -> go.Figure:
         },
     )
     figure.update_layout(margin={"t": _ABOVE, "b": _BELOW, "r": 44})
-    figure.update_xaxes(title={"text": "head", "standoff": 6}, tickangle=0, **_ticks(heads), showline=False)
-    figure.update_yaxes(
-        title={"text": "layer", "standoff": 6}, autorange="reversed", **_ticks(layers), showgrid=False
-    )
-    figure.update_xaxes(showgrid=False)
-    figure.update_layout(hoverlabel={"bgcolor": PAPER[0]})
+    figure.update_xaxes(title={"text": "head", "standoff": 6}, tickangle=0, showline=False, **_ticks(heads))
+    figure.update_yaxes(title={"text": "layer", "standoff": 6}, autorange="reversed", **_ticks(layers))
     return figure
 
 
 def _ticks(numbers: list[int]) -> dict[str, object]:
     """At most `MOST_TICKS` of them, evenly spaced."""
     every = math.ceil(len(numbers) / MOST_TICKS)
-    return {"tickvals": numbers[::every], "ticktext": [str(number) for number in numbers[::every]]}
+    shown = numbers[::every]
+    return {"tickvals": shown, "ticktext": list(map(str, shown)), "ticks": "", "showgrid": False}

@@ -22,6 +22,8 @@ HEIGHT = 240
 LARGE = 360
 DOT_HEIGHT = 40
 MOST_TICKS = 8
+MOST_ASIDE = 0.12
+"""Of a layer: curves further aside would look as if one followed the other."""
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 SYMBOLS = ("circle", "square", "diamond")
 
@@ -45,6 +47,7 @@ def curves(
     figure = blank(height)
     places = [at(r, along) for r in own]
     aside = apart * (max(places) - min(places)) if own else 0.0
+    aside = min(aside, MOST_ASIDE) if along == "layer" else aside
     groups = {name: [r for r in own if shade(r) == name] for name in colours}
     _add_nulls(figure, groups, along, colours)
     for i, (name, curve) in enumerate(groups.items()):

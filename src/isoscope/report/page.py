@@ -56,6 +56,11 @@ class Section:
         """Whether panels stand two in a row: two models, or a number that three would leave gaps in."""
         return self.drawn.across == 2 or (self.drawn.across == 1 and len(self.small) in (2, 4))
 
+    @property
+    def wide_maps(self) -> bool:
+        """The same of the maps, and where there is one: it need not be as wide as the page."""
+        return self.drawn.across == 2 or len(self.maps) in (1, 2, 4)
+
 
 def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:
     """The text of `report.html`; `facts` is what is known of each unit (its "notes" are shown as notes)."""

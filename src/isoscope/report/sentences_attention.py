@@ -88,8 +88,7 @@ def _drift(found: list[Reading]) -> list[str]:
     if sinks.stays:
         left = [_at(found, "sink_mass_without_drift", r) for r in sinks.stays]
         values = spread([r.value for r in left if r], plain)
-        also = "In" if not sinks.carried else "Not so in"
-        out.append(f"{also} {numbered(sinks.stays)}: there the sink stays without the mean query ({values}).")
+        out.append(f"In {numbered(sinks.stays)} the sink stays without the mean query ({values}).")
     return out
 
 
@@ -100,7 +99,7 @@ def _share(top: Reading) -> str:
 def _worth(found: list[Reading], top: Reading) -> str:
     """The interval and the null of a drift share, and its cross term where that spoils it."""
     parts = [f"95 % interval {percent(top.low)} to {percent(top.high)}"] if top.bounded else []
-    parts += [f"without drift {percent(top.null)}"] if math.isfinite(top.null) else []
+    parts += [f"by chance {percent(top.null)}"] if math.isfinite(top.null) else []
     cross = _at(found, "cross_term", top)
     if cross and abs(cross.value) > CLEAN:
         parts.append(f"cross term {short(cross.value)}, so no clean split")
@@ -159,14 +158,13 @@ def _carried(found: list[Reading], sinks: list[Reading]) -> str:
 
 def _queries(found: list[Reading]) -> list[str]:
     out, parts = [], []
-    for side, name in (("query", "queries"), ("key", "keys")):
+    for side in ("query", "key"):
         if drifts := _of(found, f"{side}_relative_drift"):
             top = ends(drifts)[0]
-            at = f" in {numbered([top])}" if len(drifts) > 1 else ""
-            chance = f", by chance {short(top.null)}" if math.isfinite(top.null) else ""
-            parts.append(f"of the {name} {short(top.value)}{at}{chance}")
+            most, at = ("up to ", f"{numbered([top])}, ") if len(drifts) > 1 else ("", "")
+            parts.append(f"the mean {side} is {most}{short(top.value)} ({at}by chance {short(top.null, 2)})")
     if parts:
-        out.append(f"The mean is, in mean lengths and at most, {listed(parts)}.")
+        out.append(f"In units of the mean length, {listed(parts)}.")
     heads = [r for r in found if r.measure == "query_key_cosine" and r.head is not None and r.bounded]
     cosines = _of(found, "query_key_cosine")
     if heads:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isoscope.data.batch import Batch
-from isoscope.data.counting import tokens_before
+from isoscope.data.counting import pooled, tokens_before
 from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen
 from isoscope.kernels.attention import attention_rows, score_rows
 from isoscope.models.attention import Attended
@@ -56,9 +56,7 @@ def see_heads(attended: Attended, batch: Batch, *, decoder: bool) -> tuple[Heads
     keys = attended.key
     key_counts = counts
     if keys is not None and (attended.cross or keys.shape[2] != length):
-        fits = batch.counts is not None and batch.counts.shape == (size, keys.shape[2])
-        whole = torch.ones(size, keys.shape[2], dtype=torch.bool, device=device)
-        key_counts = batch.counts.to(device) if fits and batch.counts is not None else whole
+        key_counts, _ = _counted(batch.counts, replace(attended, mask=None), size, keys.shape[2])
     shown = attended.query is not None and keys is not None
     turned = attended.unrotated is not None and attended.unrotated is not attended.query
     return (
@@ -180,6 +178,8 @@ def _counted(counts: Tensor | None, attended: Attended, size: int, length: int) 
         return everything, ""
     if counts.shape == (size, length):
         return counts.to(everything.device), ""
+    if len(counts) == size and (fitted := pooled(counts, length)) is not None:
+        return fitted[0].to(everything.device), fitted[1]
     mask = None if attended.mask is None else seen(attended.mask)
     if mask is not None and mask.dim() == 4 and mask.shape[2] == mask.shape[3] == length:
         own = mask.any(1).diagonal(dim1=1, dim2=2).expand(size, length)

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import permutations
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
 from isoscope.results.schema import Row
 
+Array = npt.NDArray[np.float64]
 ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
 KINDS = ("spearman", "pearson")
 ALL = "all models"
 LEAST = 3  # layers that make a correlation
+FEW = 7  # layers up to which p is counted out: the usual formula gives 0 for any points in line
 
 _SAYS = (
     "Whether layers that are more anisotropic are those that drift further. In Transformers they tend to be; "
@@ -70,5 +75,15 @@ def _correlate(kind: str, table: pd.DataFrame, drift: str) -> tuple[float, int, 
     if len(both) < LEAST or both.nunique().min() < 2:
         return math.nan, len(both), f"needs {LEAST} layers that differ"
     x, y = both[ANISOTROPY].to_numpy(), both[drift].to_numpy()
-    found = stats.spearmanr(x, y) if kind == "spearman" else stats.pearsonr(x, y)
-    return float(found.statistic), len(both), f"nominal p = {float(found.pvalue):.2g}"
+    if kind == "spearman":
+        x, y = stats.rankdata(x), stats.rankdata(y)
+    found = stats.pearsonr(x, y)
+    p = _exact(x, y) if len(x) <= FEW else float(found.pvalue)
+    return float(found.statistic), len(both), f"nominal p = {p:.2g}"
+
+
+def _exact(x: Array, y: Array) -> float:
+    """The share of all orders of y that correlate as strongly with x: of 3 points in line, 1/3 and not 0."""
+    orders = np.array(list(permutations(y)))
+    found = np.abs((orders - y.mean()) @ (x - x.mean()))
+    return float((found >= abs((y - y.mean()) @ (x - x.mean())) * (1 - 1e-9)).mean())
