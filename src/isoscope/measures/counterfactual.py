@@ -220,7 +220,7 @@ MEASURES = (
         "normalised_entropy_beside_first_without_drift",
         _beside("beside_without"),
         sharpness.normalised_entropy_beside_first,
-        title="the same without the mean query",
+        title="normalised entropy over the keys but the first, without the mean query",
         formula="mean of H'/log(v − 1) of softmax(s_ij − a_ij)",
         says="Whether the mean query sharpens attention beyond the sink: where it is higher, it does.",
         null="1",

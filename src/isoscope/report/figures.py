@@ -228,7 +228,8 @@ def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, l
         places = [r.place for r in readings]
         for panel in drawn:
             panel.figure.update_xaxes(range=[min(places) - 0.5, max(places) + 0.5])
-    return drawn
+    paired = tuple(KINDS.values()) if len(plan.kinds) > 1 else ("",)
+    return sorted(drawn, key=lambda panel: not panel.heading.endswith(paired))  # pairs side by side
 
 
 def _labelled(labels: Mapping[str, str]) -> Callable[[Reading], str]:
