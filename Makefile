@@ -23,6 +23,7 @@ lint: .venv/.dev  ## ruff and mypy --strict
 bench: .venv/.dev  ## speeds, as ratios measured in one run
 	$(BIN)/python bench/cosine.py
 	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/attention.py
 
 picture: .venv/.dev demo  ## make the README's picture anew, from the demo
 	$(BIN)/python docs/picture.py

@@ -21,7 +21,7 @@ if find_spec("triton") and not torch.cuda.is_available() and os.environ.get("TRI
     for name in triton.language.__all__:
         if getattr(getattr(triton.language, name), "__module__", None) == standard.__name__:
             setattr(triton.language, name, getattr(standard, name))
-    for module in ("marks", "terms", "tiles", "triton"):  # in the order of their imports
+    for module in ("marks", "terms", "fold", "tiles", "triton"):  # in the order of their imports
         name = f"isoscope.kernels.attention_{module}"
         if name in sys.modules:
             importlib.reload(sys.modules[name])

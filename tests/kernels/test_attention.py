@@ -208,3 +208,36 @@ def test_reduced_precision_of_products_is_not_used() -> None:
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_sink_and_a_far_mean_cost_no_precision(causal: bool, backend: str) -> None:
+    """Rows of scores about −60 whose first key stands at 60: what a reference near most keys is far from."""
+    generator = torch.Generator().manual_seed(8)
+    q, k = normal(generator, 1, 1, 90, 16), normal(generator, 1, 1, 90, 16)
+    q[..., 0], k[..., 0] = 8.0, -30.0
+    k[0, 0, 0, 0] = 30.0
+    found = attention_rows(q.to(DEVICE), k.to(DEVICE), causal=causal, backend=backend)
+    expected = definition.attention_rows(q, k, causal=causal)
+    for name in STATISTICS:
+        mine, right = getattr(found, name).double().cpu(), getattr(expected, name).double()
+        torch.testing.assert_close(mine, right, atol=5e-5, rtol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_sink_of_some_rows_hidden_from_others(backend: str) -> None:
+    """Rows that do not see the sink, beside rows that do, have a small variance far from zero."""
+    generator = torch.Generator().manual_seed(9)
+    q, k = normal(generator, 1, 1, 40, 16), 0.2 * normal(generator, 1, 1, 70, 16)
+    q[..., 0], k[..., 0] = 8.0, -30.0
+    k[0, 0, 5, 0] = 30.0
+    mask = torch.ones(40, 70, dtype=torch.bool)
+    mask[::2, 5] = False
+    found = attention_rows(q.to(DEVICE), k.to(DEVICE), mask=mask.to(DEVICE), backend=backend)
+    expected = definition.attention_rows(q, k, mask=mask)
+    assert expected.score_variance[..., ::2].max() < 0.2
+    torch.testing.assert_close(found.entropy.double().cpu(), expected.entropy, atol=5e-5, rtol=0.0)
+    torch.testing.assert_close(
+        found.score_variance.double().cpu(), expected.score_variance, atol=0.0, rtol=2e-4
+    )

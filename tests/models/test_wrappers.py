@@ -99,4 +99,4 @@ def test_a_model_with_a_head_reads_as_its_body(family: str, head: type) -> None:
     a = isoscope.observe(live, [tiny.ids()]).frame()
     b = isoscope.observe(live.base_model, [tiny.ids()]).frame()
     assert a.drop(columns="model").equals(b.drop(columns="model"))
-    assert set(a.kind) == ({"layer", "output"} if family == "gpt2" else {"layer"})
+    assert set(a.kind) == {"layer", "attention"} | ({"output"} if family == "gpt2" else set())
