@@ -60,7 +60,7 @@ def test_the_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen_backend(Q, K, backend="chunked") == ("chunked", "it was asked for")
     assert chosen_backend(Q.double(), K.double())[1] == "the kernel does not compute in torch.float64"
     assert "soft-cap" in chosen_backend(Q, K, softcap=1.0, bias=torch.zeros(7))[1]
-    monkeypatch.setattr(attention, "find_spec", lambda name: None)
+    monkeypatch.setattr(attention, "_triton_there", lambda: False)
     assert chosen_backend(Q, K) == ("chunked", "triton is not installed")
     with pytest.raises(ValueError, match="triton is not installed"):
         attention_rows(Q, K, backend="triton")

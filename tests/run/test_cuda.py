@@ -31,4 +31,6 @@ def test_a_model_on_the_gpu_reads_as_on_the_cpu() -> None:
     model = model.cuda()
     there = observe(model, batches).frame()
     np.testing.assert_allclose(there.value, here.value, rtol=1e-3, atol=1e-5)
-    assert observe(model.bfloat16(), batches).frame().value.notna().all()
+    rows = observe(model.bfloat16(), batches).frame()
+    undefined = set(rows[rows.value.isna()].measure)
+    assert undefined <= {"mean_cosine_rare", "relative_drift_rare"}, "so few tokens that none is rare"

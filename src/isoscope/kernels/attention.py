@@ -8,6 +8,7 @@ they choose and why, so that a run can record it. Twins: `geometry.attention.att
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -161,10 +162,20 @@ def _against_triton(inputs: AttentionInputs) -> str | None:
         return "the kernel adds no bias after a soft-cap"
     if source.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"the kernel does not compute in {source.dtype}"
-    if find_spec("triton") is None:
+    if not _triton_there():
         return "triton is not installed"
     if source.device.type != "cuda":
         return f"the inputs are on {source.device.type}"
-    if torch.cuda.get_device_capability(source.device) < (8, 0):
+    if _capability(source.device) < (8, 0):
         return "the kernel needs a GPU of compute capability 8.0"
     return None
+
+
+@cache
+def _triton_there() -> bool:
+    return find_spec("triton") is not None
+
+
+@cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)
