@@ -16,6 +16,8 @@ from torch import Tensor
 from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 
+_BETWEEN_POSITIONS = ("mask", "src_mask", "tgt_mask", "attn_mask")  # [t, t], as torch.nn names them
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -38,6 +40,13 @@ class Batch:
         """Call the module with the inputs: a tensor as its argument, a mapping as its keywords."""
         return module(self.inputs) if isinstance(self.inputs, Tensor) else module(**self.inputs)
 
+    def counted(self, length: int, *, decoder: bool = False) -> Tensor | None:
+        """What counts, [b, t]; of a decoder of this length that the model feeds itself, as in its encoder."""
+        if not decoder:
+            return self.counts
+        same = self.counts is not None and self.counts.shape[1] == length
+        return self.counts if self.decoder_counts is None and same else self.decoder_counts
+
     def tokens(self, *, decoder: bool = False, batch_axis: int = 0) -> Tensor | None:
         """The token at every position, [b, t], where the model (or its decoder) is fed tokens."""
         inputs = self.inputs
@@ -56,12 +65,20 @@ class Batch:
     def take(self, rows: Tensor, batch_axis: int = 0) -> Batch:
         """These sequences alone; what has no axis of that length is left as it is."""
 
-        def some(x: Tensor) -> Tensor:
-            fits = isinstance(x, Tensor) and x.dim() > batch_axis and x.shape[batch_axis] == len(self)
-            return x.index_select(batch_axis, rows.to(x.device)) if fits else x
+        def some(x: Tensor, name: str = "") -> Tensor:
+            if not isinstance(x, Tensor) or name in _BETWEEN_POSITIONS:
+                return x
+            for axis in (batch_axis, 0):  # masks number sequences first, also where the rest does not
+                if x.dim() > axis and x.shape[axis] == len(self):
+                    return x.index_select(axis, rows.to(x.device))
+            return x
 
         inputs = self.inputs
-        left = some(inputs) if isinstance(inputs, Tensor) else {name: some(x) for name, x in inputs.items()}
+        left = (
+            some(inputs)
+            if isinstance(inputs, Tensor)
+            else {name: some(x, name) for name, x in inputs.items()}
+        )
         counts = None if self.counts is None else self.counts[rows]
         spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
         return replace(self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken)

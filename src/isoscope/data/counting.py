@@ -65,7 +65,7 @@ def select_counted(
     their characters. Tokens before the patches of an image do not count. Where lengths do not fit, every
     position counts and the remark says so.
     """
-    size, counts = len(batch), batch.decoder_counts if decoder else batch.counts
+    size, counts = len(batch), batch.counted(seen.shape[1] if seen.dim() == 3 else 0, decoder=decoder)
     if seen.dim() == 2 and len(seen) == size:
         alone = torch.arange(size, device=seen.device)
         return Counted(seen, alone, torch.zeros_like(alone))

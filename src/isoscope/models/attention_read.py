@@ -175,6 +175,7 @@ def _copies(key: Tensor, heads: int) -> int:
         return 1
     if key.stride(1) == 0:
         return there
+    key = key.nan_to_num()  # a copy of NaN is a copy
     for copies in range(there, 1, -1):
         if there % copies == 0:
             groups = key.reshape(key.shape[0], -1, copies, *key.shape[2:])

@@ -50,7 +50,7 @@ def see_heads(attended: Attended, batch: Batch, *, decoder: bool) -> tuple[Heads
         raise ValueError("attention with neither queries nor scores")
     size, length, device = len(some), some.shape[2], some.device
     sequences = len(batch)
-    counts, remark = _counted(batch.decoder_counts if decoder else batch.counts, attended, size, length)
+    counts, remark = _counted(batch.counted(length, decoder=decoder), attended, size, length)
     if batch.patches is not None and size == sequences:
         counts = counts & (torch.arange(length, device=device) >= tokens_before(length, batch.patches))
     keys = attended.key
@@ -124,24 +124,27 @@ def see_counterfact(
 
 @dataclass(frozen=True)
 class AtPositions:
-    """Sums of queries at every position over sequences, for means that leave one sequence out."""
+    """Sums of queries at every position over sequences, for means that leave one sequence out.
 
-    total: Tensor  # [h, t, e]
+    Positions are numbered among those that count, so that padding before a sequence moves none.
+    """
+
+    total: Tensor  # [t, h, e]
     count: Tensor  # [t]
 
     @classmethod
     def of(cls, heads: Heads) -> AtPositions:
         """Sum one batch."""
-        if heads.query is None:
-            raise ValueError("attention that shows no queries has no means")
-        counted = heads.counts.double()
-        return cls(torch.einsum("bhte,bt->hte", heads.query.double(), counted), counted.sum(0))
+        own, counts = _finite_queries(heads)
+        place = (heads.counts.cumsum(1) - 1)[counts]
+        total = own.new_zeros(counts.shape[1], *own.shape[2:]).index_add_(0, place, own[counts])
+        return cls(total, torch.bincount(place, minlength=counts.shape[1]).double())
 
     def merge(self, other: AtPositions) -> AtPositions:
         """Add up, the shorter at the front of the longer."""
         one, two = sorted((self, other), key=lambda each: len(each.count))
         total, count = two.total.clone(), two.count.clone()
-        total[:, : len(one.count)] += one.total
+        total[: len(one.count)] += one.total
         count[: len(one.count)] += one.count
         return AtPositions(total, count)
 
@@ -150,15 +153,22 @@ class AtPositions:
 
         Rows with too few others do not count.
         """
-        if heads.query is None:
-            raise ValueError("attention that shows no queries has no means")
-        own = heads.query.double() * heads.counts[:, None, :, None]
-        length = own.shape[2]
-        others = self.count[:length] - heads.counts.double()
-        means = (self.total[:, :length] - own) / others.clamp_min(1)[:, None, :, None]
-        b, h, _, width = means.shape
+        own, counts = _finite_queries(heads)
+        place = (heads.counts.cumsum(1) - 1).clamp_min(0)
+        others = self.count[place] - counts.double()
+        means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
+        b, h, length, width = means.shape
         apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
-        return apart, others[:, None], replace(heads, counts=heads.counts & (others >= LEAST - 1))
+        return apart, others[:, None], replace(heads, counts=counts & (others >= LEAST - 1))
+
+
+def _finite_queries(heads: Heads) -> tuple[Tensor, Tensor]:
+    """Queries [b, t, h, e], zero where they do not count or are not finite, and which are left [b, t]."""
+    if heads.query is None:
+        raise ValueError("attention that shows no queries has no means")
+    query = heads.query.double().transpose(1, 2)
+    counts = heads.counts & query.isfinite().all(-1).all(-1)
+    return torch.where(counts[..., None, None], query, 0), counts
 
 
 def no_counterfact(attended: Attended) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import torch
@@ -47,9 +48,11 @@ Place = tuple[Site, str]  # a site, and the module that attends there
 
 def smallest_keys(batches: Sequence[Batch], most: int, batch_axis: int) -> list[Batch]:
     """Of these batches, the `most` sequences with the smallest keys: the same in whatever order they came."""
-    keys = torch.cat([batch.keys for batch in batches]).sort().values
-    last = keys[min(most, len(keys)) - 1]
-    rows = [torch.nonzero(batch.keys <= last).flatten() for batch in batches]
+    keys = torch.cat([batch.keys for batch in batches])
+    kept = torch.zeros(len(keys), dtype=torch.bool)
+    kept[keys.argsort(stable=True)[:most]] = True
+    ends = list(accumulate(map(len, batches), initial=0))
+    rows = [torch.nonzero(kept[start:end]).flatten() for start, end in pairwise(ends)]
     return [
         batch if len(mine) == len(batch) else batch.take(mine, batch_axis)
         for batch, mine in zip(batches, rows, strict=True)

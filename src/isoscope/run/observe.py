@@ -67,6 +67,7 @@ def observe(
             first = as_batch(item, seed=seed, batch_axis=found.input_axis)
             chosen = choose(measures, _offered(first, sites, counterfactual))
             _refuse_without_attention(chosen, found, measures)
+            _refuse_nothing(chosen, sites, layers)
             folder = _folder(sites, chosen, found, memory)
         batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
         folder.fold(source.module, batch)
@@ -112,6 +113,19 @@ def _refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: I
         raise IsoscopeError(f"{', '.join(named)} needs attention: {why}")
 
 
+def _refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
+    """Measures of which none can be read where it was asked for are an error, not an empty table."""
+    attention = any("attention" in site.kind for site in sites)
+    flat = [site for site in sites if "attention" not in site.kind]
+    able = [
+        attention if measure.at == "attention" else len(flat) > (1 if measure.against else 0)
+        for measure in chosen
+    ]
+    if not any(able):
+        names = ", ".join(measure.name for measure in chosen)
+        raise IsoscopeError(f"{names} cannot be read at '{layers}': choose other measures or layers.")
+
+
 def look(source: Model, item: object) -> Survey:
     """Survey a model on a first batch: on one sequence of it where it is known how to take one."""
     alone = isinstance(item, Batch | Tensor) and not sequence_first(source.module)
@@ -150,6 +164,8 @@ def describe(
     '0.990'
     """
     chosen = choose(measures, set() if sequence is None else {"sequences"})
+    if absent := [m.name for m in chosen if m.needs & {"attention", "layers"}]:
+        raise IsoscopeError(f"{', '.join(absent)} needs a model: a cloud has neither layers nor attention.")
     cloud = points.detach() if isinstance(points, Tensor) else torch.as_tensor(np.asarray(points))
     if cloud.is_complex():
         raise IsoscopeError("a cloud holds real numbers; got complex ones.")
