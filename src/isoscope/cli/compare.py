@@ -48,7 +48,8 @@ def compare(
         else:
             model = load(name)
             with screen.bar(f"measuring {name}") as progress:
-                seen = observe(model, open_data("embedded", model, limit=limit), progress=progress)
+                data = open_data("embedded", model, limit=limit)
+                seen = observe(model, data, layers="layer.*,output", progress=progress)
                 table, facts = seen.frame(), seen.known()
         table = table[table.kind.isin(["layer", "output", "cloud"])]
         folder.write(name, table.assign(run=run.id, model=name), facts)

@@ -79,7 +79,7 @@ def _correlate(kind: str, table: pd.DataFrame, drift: str) -> tuple[float, int, 
         x, y = stats.rankdata(x), stats.rankdata(y)
     found = stats.pearsonr(x, y)
     p = _exact(x, y) if len(x) <= FEW else float(found.pvalue)
-    return float(found.statistic), len(both), f"nominal p = {p:.2g}"
+    return round(float(found.statistic), 12), len(both), f"nominal p = {p:.2g}"  # 2e-18 is 0
 
 
 def _exact(x: Array, y: Array) -> float:
