@@ -205,7 +205,7 @@ def tuned(q: Tensor, k: Tensor, sdpa: float, inner: int) -> list[dict[str, Any]]
         softcap=None, key_bias=None, wanted=STATISTICS,
     )  # fmt: skip
     found = []
-    for queries, keys, stages, registers in product((64, 128), (64, 128), (2, 3), (None, 128, 168)):
+    for queries, keys, stages, registers in product((64, 128), (64, 128), (2, 3), (None, 112, 128)):
         warps = queries // 16
         tiles = Tiles(queries, keys, warps, stages, registers)
         try:

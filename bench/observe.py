@@ -1,8 +1,8 @@
 """A pass that measures against a plain forward: a model of the shape of a 1B-parameter Llama, random weights.
 
-Timed in one run, turn by turn, on the same batches: the plain forward; with all measures that need O(d); with
-one covariance a site and attention rows; the counterfactual apart; and what people do today, attention and
-hidden states returned and kept, cosines of sampled pairs. Writes bench/results/observe-<device>.json.
+Timed in one run, turn by turn, over the same batches: the plain forward; with all measures that need O(d);
+with one covariance a site and attention rows; the counterfactual apart; and what people do today, attention
+and hidden states returned and kept, cosines of sampled pairs. Writes bench/results/observe-<device>.json.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from isoscope.run.memory import Plan
 from isoscope.run.observe import look
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
+from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.dimensions import Dimensions
 from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments
@@ -34,7 +35,7 @@ from isoscope.stats.within import Within
 
 CUDA = torch.cuda.is_available()
 WIDTH, LAYERS, HEADS, GROUPS, INNER = (2048, 16, 32, 8, 8192) if CUDA else (64, 3, 4, 2, 128)
-BATCH, LENGTH, TIMES = (4, 2048, 7) if CUDA else (2, 64, 3)
+SEQUENCES, LENGTH, BATCHES, TIMES = ((16, 4), 2048, 4, 3) if CUDA else ((2,), 64, 2, 3)
 OF_WIDTH: tuple[type[Stat], ...] = (Directions, Centre, Dimensions, Within)
 RESULTS = Path(__file__).parent / "results"
 
@@ -81,47 +82,72 @@ def returned(model: nn.Module, ids: Tensor) -> float:
 
 def main() -> None:
     model = llama()
-    ids = torch.randint(32_000, (BATCH, LENGTH), device=next(model.parameters()).device)
+    name = torch.cuda.get_device_name() if CUDA else "cpu"
+    tables = {}
+    for sequences in SEQUENCES:
+        said = f"{sequences} × {LENGTH} tokens"
+        print(f"{name}: {LAYERS} layers of {WIDTH}, {said}, torch {torch.__version__}")
+        tables[said] = timed(model, sequences)
+    RESULTS.mkdir(exist_ok=True)
+    written = RESULTS / f"observe-{name.lower().replace(' ', '-')}.json"
+    known = {"device": name, "torch": torch.__version__, "layers": LAYERS, "width": WIDTH, "tables": tables}
+    written.write_text(json.dumps(known, indent=1) + "\n")
+    print(f"written to {written}")
+
+
+def timed(model: nn.Module, sequences: int) -> dict[str, object]:
+    """Every way on a few batches, turn by turn, and what people do today after them: milliseconds a batch."""
+    ids = torch.randint(32_000, (sequences, LENGTH), device=next(model.parameters()).device)
     found = look(Model(model, "llama"), ids)
     batch = as_batch(ids, seed=0)
     sites = (*found.shapes, *found.attention)
 
-    def folder(kept: Iterable[type[Stat]], attention: tuple[type[Stat], ...]) -> Callable[[], object]:
-        made = Folder(sites, Plan(tuple(kept), 1), attention, found)
-        return lambda: made.fold(model, batch)
+    def folder(
+        kept: Iterable[type[Stat]], attention: tuple[type[Stat], ...], share: float = 1.0
+    ) -> tuple[Folder, Callable[[], object]]:
+        made = Folder(sites, Plan(tuple(kept), 1), attention, found, share)
+        return made, lambda: made.fold(model, batch)
+
+    made, queries = folder((), (Rows, Queries, Counterfactual))
+
+    @torch.no_grad()
+    def plain_forward() -> None:
+        model(input_ids=ids)
 
     ways: dict[str, Callable[[], object]] = {
-        "plain forward": torch.no_grad()(lambda: model(input_ids=ids)),
-        "all O(d) measures": folder(OF_WIDTH, ()),
-        "attention rows": folder((), (Rows,)),
-        "rows, queries and keys": folder((), (Rows, Queries)),
-        "O(d), a covariance, rows": folder((*OF_WIDTH, Moments), (Rows,)),
+        "plain forward": plain_forward,
+        "all O(d) measures": folder(OF_WIDTH, ())[1],
+        "O(d) and a covariance": folder((*OF_WIDTH, Moments), ())[1],
+        "attention rows": folder((), (Rows,))[1],
+        "O(d), a covariance, rows": folder((*OF_WIDTH, Moments), (Rows,))[1],
+        "the same, 1/4 of the rows": folder((*OF_WIDTH, Moments), (Rows,), 0.25)[1],
+        "rows, queries and keys": queries,
+        "the counterfactual": lambda: list(made.fold_counterfactual(model, [batch])),
     }
     _refuse_if_wrong(model, ids)
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(TIMES + 2):
+    for turn in range(TIMES + 1):
         for name, work in ways.items():
-            spent = milliseconds(work)
-            if turn > 1:
+            spent = milliseconds(lambda work=work: [work() for _ in range(BATCHES)]) / BATCHES
+            if turn > 0:
                 times[name].append(spent)
     plain = statistics.median(times["plain forward"])
-    name = torch.cuda.get_device_name() if CUDA else "cpu"
-    print(f"{name}: {LAYERS} layers of {WIDTH}, {BATCH} × {LENGTH} tokens, torch {torch.__version__}")
-    table = {}
+    table: dict[str, object] = {}
     for what, spent in times.items():
-        table[what] = {"ms": statistics.median(spent), "ratio": statistics.median(spent) / plain}
-        print(f"  {what:<28} {table[what]['ms']:9.1f} ms   {table[what]['ratio']:6.2f}× the plain forward")
-    again = milliseconds(lambda: observe(model, [ids], measures=["drift_share"], layers="attention.*"))
-    table["whole observe, drift share"] = {"ms": again, "ratio": again / plain}
-    print(
-        f"  {'whole observe, drift share':<28} {again:9.1f} ms   {again / plain:6.2f}×, look and two passes"
-    )
+        middle = statistics.median(spent)
+        table[what] = {"ms": middle, "ratio": middle / plain, "peak GiB": _peak(ways[what])}
+        print(f"  {what:<28} {middle:9.1f} ms   {middle / plain:6.2f}× the plain forward")
     table["returned and sampled"] = _returned(model, ids, plain)
-    RESULTS.mkdir(exist_ok=True)
-    written = RESULTS / f"observe-{name.lower().replace(' ', '-')}.json"
-    known = {"device": name, "torch": torch.__version__, "table": table}
-    written.write_text(json.dumps(known, indent=1) + "\n")
-    print(f"written to {written}")
+    return table
+
+
+def _peak(work: Callable[[], object]) -> float | None:
+    if not CUDA:
+        return None
+    torch.cuda.reset_peak_memory_stats()
+    work()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() / 2**30
 
 
 def _returned(model: nn.Module, ids: Tensor, plain: float) -> dict[str, object]:
@@ -133,8 +159,10 @@ def _returned(model: nn.Module, ids: Tensor, plain: float) -> dict[str, object]:
                 torch.cuda.reset_peak_memory_stats()
             spent = milliseconds(lambda: returned(model, ids))
     except torch.OutOfMemoryError:
-        print("  everything returned: out of memory")
+        print("  returned and sampled: out of memory")
         return {"ms": None, "ratio": None}
+    finally:
+        model.set_attn_implementation("sdpa")
     peak = torch.cuda.max_memory_allocated() / 2**30 if CUDA else float("nan")
     print(f"  {'returned and sampled':<28} {spent:9.1f} ms   {spent / plain:6.2f}×, peak {peak:.1f} GiB")
     return {"ms": spent, "ratio": spent / plain, "peak GiB": peak}

@@ -9,12 +9,16 @@ if TYPE_CHECKING:
     from isoscope.data.batch import Batch
     from isoscope.data.text import text
     from isoscope.errors import IsoscopeError
+    from isoscope.geometry.propagation import signal_propagation
     from isoscope.kernels.attention import attention_rows
+    from isoscope.kernels.partition import partition_isotropy
+    from isoscope.kernels.spectra import qk_spectrum
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.results.store import read_run
     from isoscope.run.observation import Observation
     from isoscope.run.observe import describe, observe
+    from isoscope.run.weights.weigh import weigh
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,8 +30,12 @@ __all__ = [
     "describe",
     "load",
     "observe",
+    "partition_isotropy",
+    "qk_spectrum",
     "read_run",
+    "signal_propagation",
     "text",
+    "weigh",
 ]
 
 _HOMES = {
@@ -39,8 +47,12 @@ _HOMES = {
     "describe": "run.observe",
     "load": "models.source",
     "observe": "run.observe",
+    "partition_isotropy": "kernels.partition",
+    "qk_spectrum": "kernels.spectra",
     "read_run": "results.store",
+    "signal_propagation": "geometry.propagation",
     "text": "data.text",
+    "weigh": "run.weights.weigh",
 }
 
 

@@ -14,8 +14,8 @@ from isoscope.errors import IsoscopeError
 
 
 def select(seen: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor, str]:
-    found = select_counted(seen, Batch({}, counts, torch.arange(2)))
-    return found.points, found.sequence, found.remark
+    found = select_counted(seen.shape, Batch({}, counts, torch.arange(2)))
+    return found.of(seen), found.sequence, found.remark
 
 
 def test_positions_that_count() -> None:
@@ -75,10 +75,10 @@ def test_tokens_go_with_their_positions() -> None:
     counts = torch.tensor([[True, False, True], [False, True, False]])
     tokens = torch.tensor([[5, 6, 7], [8, 9, 4]])
     batch = Batch({}, counts, torch.arange(2))
-    found = select_counted(torch.zeros(2, 3, 2), batch, tokens=tokens)
+    found = select_counted((2, 3, 2), batch, tokens=tokens)
     assert found.token is not None and found.token.tolist() == [5, 7, 9]
     assert (found.position % 2**32).tolist() == [1, 2, 1]
-    pooled = select_counted(torch.zeros(2, 1, 2), batch, tokens=tokens)
+    pooled = select_counted((2, 1, 2), batch, tokens=tokens)
     assert pooled.token is None
 
 
@@ -86,13 +86,13 @@ def test_positions_of_different_grids_are_different_places() -> None:
     """But padding a batch further changes no position."""
     batch = Batch({}, torch.ones(2, 8, dtype=torch.bool), torch.arange(2))
     longer = Batch({}, torch.ones(2, 12, dtype=torch.bool), torch.arange(2))
-    full = select_counted(torch.zeros(2, 8, 3), batch).position
-    padded = select_counted(torch.zeros(2, 12, 3), longer).position
+    full = select_counted((2, 8, 3), batch).position
+    padded = select_counted((2, 12, 3), longer).position
     before = torch.ones(2, 12, dtype=torch.bool)
     before[:, :4] = False
-    left = select_counted(torch.zeros(2, 12, 3), Batch({}, before, torch.arange(2))).position
-    pooled = select_counted(torch.zeros(2, 4, 3), batch).position
-    spoken = select_counted(torch.zeros(2, 8, 3), replace(batch, decoder_counts=batch.counts), decoder=True)
+    left = select_counted((2, 12, 3), Batch({}, before, torch.arange(2))).position
+    pooled = select_counted((2, 4, 3), batch).position
+    spoken = select_counted((2, 8, 3), replace(batch, decoder_counts=batch.counts), decoder=True)
     assert set(full.tolist()) <= set(padded.tolist())
     assert left.tolist() == full.tolist()
     assert not set(full.tolist()) & {*pooled.tolist(), *spoken.position.tolist()}

@@ -241,3 +241,32 @@ def test_the_sink_of_some_rows_hidden_from_others(backend: str) -> None:
     torch.testing.assert_close(
         found.score_variance.double().cpu(), expected.score_variance, atol=0.0, rtol=2e-4
     )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("level", [1000.0, -1000.0])
+def test_rows_far_from_every_guess_are_found(level: float, backend: str) -> None:
+    """A level that products do not show puts every weight of a row out of the range of float32."""
+    generator = torch.Generator().manual_seed(10)
+    q, k = heads(generator, 40, 70)
+    bias = torch.zeros(40, 1)
+    bias[::3] = level
+    expected = definition.attention_rows(q, k, bias=bias)
+    for wanted in (STATISTICS, ("entropy", "collision")):
+        found = attention_rows(
+            q.to(DEVICE), k.to(DEVICE), bias=bias.to(DEVICE), wanted=wanted, backend=backend
+        )
+        for name in ("lse", "entropy", "largest", "max_score", "collision"):
+            mine, right = getattr(found, name).double().cpu(), getattr(expected, name)
+            torch.testing.assert_close(mine, right, atol=5e-4, rtol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_call_made_before_is_not_taken_for_another(backend: str) -> None:
+    """The same shapes with other numbers, another alignment, another scale, other lengths."""
+    generator = torch.Generator().manual_seed(11)
+    for t, shift, scale in ((64, 0, None), (64, 0, None), (64, 1, None), (64, 0, 0.1), (128, 0, None)):
+        spare = [normal(generator, 2 * t * 32 + 1).to(DEVICE, torch.bfloat16) for _ in range(2)]
+        q, k = (part[shift : shift + 2 * t * 32].view(1, 2, t, 32) for part in spare)
+        found = attention_rows(q, k, causal=True, scale=scale, backend=backend)
+        assert_close(found, definition.attention_rows(q, k, causal=True, scale=scale))

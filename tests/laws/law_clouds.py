@@ -55,7 +55,7 @@ class Cloud:
 
     def sampled(self, size: int) -> Cloud:
         """The vectors of the `size` smallest places, in their order."""
-        return self.rows(self.seen().place.argsort(stable=True)[:size])
+        return self.rows(self.seen().places.place.argsort(stable=True)[:size])
 
     @property
     def label(self) -> Tensor:

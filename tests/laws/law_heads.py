@@ -16,6 +16,7 @@ from isoscope.measures.base import Measure, Reading
 from isoscope.models.attention import Attended
 from isoscope.models.rotary import Still
 from isoscope.run.attend import see_counterfact, see_heads, settled
+from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
 from isoscope.stats.queries import HeadSums, Queries
@@ -192,6 +193,7 @@ RECORDS = (
     HeadRecord("queries", Queries, lambda made: Queries.of(made.heads)),
     HeadRecord("sums of queries", HeadSums, lambda made: Queries.of(made.heads).query),
     HeadRecord("sums of key directions", HeadSums, lambda made: Queries.of(made.heads).key_unit),
+    HeadRecord("clouds", Clouds, lambda made: Clouds.of(made.heads)),
     HeadRecord("counterfactual", Counterfactual, lambda made: Counterfactual.of(made.counterfact)),
 )
 

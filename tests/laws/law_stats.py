@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isoscope.stats.centre import Centre
 from isoscope.stats.dimensions import Dimensions
-from isoscope.stats.directions import Directions, unit_weight
+from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.reservoir import Reservoir
@@ -49,8 +49,8 @@ STATS = (
     Record("types", Types, Types.of),
     Record("within", Within, Within.of),
     Record("per sequence", PerSequence, lambda seen: Within.of(seen).residual),
-    Record("sums of vectors", Sums, lambda seen: Sums.of(seen, torch.ones_like(seen.norm))),
-    Record("sums of directions", Sums, lambda seen: Sums.of(seen, unit_weight(seen))),
+    Record("sums of vectors", Sums, Sums.of),
+    Record("sums of directions", Sums, Sums.of_directions),
 )
 
 
@@ -61,7 +61,8 @@ def agree(one: Any, other: Any, where: str = "record") -> None:
         if dataclasses.is_dataclass(mine):
             agree(mine, its, name)
             continue
-        mine, its = torch.as_tensor(mine), torch.as_tensor(its)
+        mine, its = (torch.as_tensor(x) for x in (mine, its))
+        mine, its = (x.long() if x.dtype == torch.bool else x for x in (mine, its))
         assert mine.shape == its.shape, f"{name}: shapes {tuple(mine.shape)} and {tuple(its.shape)}"
         assert mine.double().isfinite().all(), f"{name} is not finite"
         apart = float((mine - its).abs().max()) if mine.numel() else 0.0

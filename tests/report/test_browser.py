@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from isoscope.report.colours import AMOUNT
+from isoscope.report.colours import AMOUNT, MEASURES
 from isoscope.report.page import page
 from isoscope.results.schema import Row, frame
 from tests.report.made import a_run, attended, clouds, compared, layered, part_rows, row, trained, whole
+from tests.report.test_clouds import pictures
 
 ARGUMENTS = (
     "--headless",
@@ -93,9 +95,9 @@ class Opened:
         return list(self.page.evaluate(f"(name) => {{ const at = {at}; return {cells}; }}", name))
 
 
-def write(folder: Path, rows: list[Row]) -> Path:
+def write(folder: Path, rows: list[Row], points: pd.DataFrame | None = None) -> Path:
     file = folder / "report.html"
-    file.write_text(page(a_run(), frame(rows), {"unit": {"notes": ["a note"]}}), encoding="utf-8")
+    file.write_text(page(a_run(), frame(rows), {"unit": {"notes": ["a note"]}}, points), encoding="utf-8")
     return file
 
 
@@ -224,3 +226,102 @@ def test_a_map_follows_a_dark_screen_and_tells_its_cells(browser: Any, tmp_path:
         opened.context.close()
     assert seen["light"][0] == AMOUNT[0][0]
     assert seen["dark"] == [pair[1] for pair in AMOUNT]
+
+
+PICKED = ".clouds [role=status]"
+SHOWN = """() => [...document.querySelectorAll('.clouds .plot')].map(
+    (n) => [n._fullData[0].x.length, n._fullData[1].y[0], n.ariaLabel])"""
+
+
+def a_gallery(folder: Path) -> tuple[Path, pd.DataFrame]:
+    """Two steps of a model with self-attention of three heads and cross-attention of two, and their maps."""
+    units = [f"step {step:06d}" for step in (0, 30)]
+    points = pd.concat(
+        [pictures(unit, heads=3, far=at) for at, unit in enumerate(units)]
+        + [pictures(unit, kind="cross_attention", layers=2) for unit in units]
+    )
+    rows = [*whole("m"), *attended(heads=3, depth=3), *attended(heads=2, depth=2, kind="cross_attention")]
+    return write(folder, rows, points), points
+
+
+def test_a_head_is_picked_from_lists_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    file, points = a_gallery(tmp_path)
+    opened = Opened(browser, file)
+    opened.unfold()
+    step, layer, head = (opened.page.get_by_label(name, exact=True) for name in ("step", "layer", "head"))
+    status = opened.page.locator(PICKED)
+    assert status.inner_text() == "step 30, self-attention 3, head 2: 12 queries and 12 keys"
+    head.focus()
+    opened.page.keyboard.press("ArrowUp")
+    assert status.inner_text() == "step 30, self-attention 3, head 1: 12 queries and 12 keys"
+    layer.select_option(label="cross-attention 2")
+    assert head.locator("option").all_inner_texts() == ["0", "1"]
+    step.select_option(label="0")
+    assert status.inner_text() == "step 0, cross-attention 2, head 1: 12 queries and 12 keys"
+    own = points[
+        (points.unit == "step 000000") & (points.kind == "cross_attention") & (points.layer == 2)
+        & (points["head"] == 1) & (points.series == "key")
+    ]  # fmt: skip
+    shown = opened.page.evaluate(SHOWN)
+    for (count, first, label), name in zip(shown, ("shared", "centred", "random"), strict=True):
+        assert count == 12
+        assert first == pytest.approx(float(own[own.picture == name].y.iloc[0]), rel=5e-3)
+        assert label.startswith(
+            f"{name.capitalize()} axes, step 0, cross-attention 2, head 1. The mean query is"
+        )
+        assert label.endswith("75 % of the spread" if name == "centred" else "75 % of the energy")
+    layer.select_option(label="self-attention 3")  # the head stays where the layer has it
+    assert head.input_value() == "1"
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_cell_of_the_map_picks_its_head(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, a_gallery(tmp_path)[0])
+    opened.unfold()
+    status = opened.page.locator(PICKED)
+    for at, (layer, head), kind in ((0, (1, 2), "self-attention"), (1, (2, 0), "cross-attention")):
+        node = opened.page.locator("#queries .maps .plot").nth(at)
+        node.scroll_into_view_if_needed()
+        axes = "n => [n._fullLayout.xaxis.c2p({0}) + n._fullLayout.xaxis._offset, "
+        axes += "n._fullLayout.yaxis.c2p({1}) + n._fullLayout.yaxis._offset]"
+        x, y = node.evaluate(axes.format(head, layer))
+        node.hover(position={"x": x, "y": y})
+        opened.page.wait_for_selector(".hovertext")
+        node.click(position={"x": x, "y": y})
+        opened.page.wait_for_function(
+            f"() => document.querySelector('{PICKED}').innerText.includes('{kind} {layer}, head {head}')"
+        )
+        assert opened.page.get_by_label("head", exact=True).input_value() == str(head)
+    assert status.inner_text().startswith("step 30")
+    opened.context.close()
+
+
+def test_a_cell_without_a_picture_says_so(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, attended(heads=5), pictures(heads=2)))
+    opened.unfold()
+    before = opened.page.get_by_label("head", exact=True).input_value()
+    cell = "{detail: {x: 4, y: 1, data: {meta: {kind: 'attention'}}}}"
+    opened.page.evaluate(
+        f"document.querySelector('#queries .maps .plot').dispatchEvent(new CustomEvent('cell', {cell}))"
+    )
+    assert opened.page.locator(PICKED).inner_text() == "layer 1, head 4 has no picture"
+    assert opened.page.get_by_label("head", exact=True).input_value() == before != "4"
+    assert not opened.page.get_by_label("unit", exact=True).is_visible()
+    opened.context.close()
+
+
+def test_clouds_follow_a_dark_screen_keep_their_aspect_and_fit_a_phone(browser: Any, tmp_path: Path) -> None:
+    file, _ = a_gallery(tmp_path)
+    scale = """() => [...document.querySelectorAll('.clouds .plot')].map((n) => {
+        const [x, y] = [n._fullLayout.xaxis, n._fullLayout.yaxis];
+        return (x.c2p(1) - x.c2p(0)) / (y.c2p(0) - y.c2p(1)); })"""
+    colour = """() => document.querySelector('.clouds .plot')._fullData
+        .slice(0, 2).map((one) => one.marker.color)"""
+    for scheme, at in (("light", 0), ("dark", 1)):
+        opened = Opened(browser, file, color_scheme=scheme, viewport={"width": 390, "height": 800})
+        opened.unfold()
+        assert opened.page.evaluate(colour) == [pair[at] for pair in MEASURES[:2]]
+        assert opened.page.evaluate(scale) == pytest.approx([1, 1, 1], abs=1e-6)
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
+        opened.context.close()

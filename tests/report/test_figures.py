@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from isoscope.report.families import DASHED, FAMILIES, INSTEAD, MAPS, SCALES, TOGETHER, family_of
+from isoscope.report.families import FAMILIES, family_of
 from isoscope.report.figures import Drawn, figures
+from isoscope.report.panels import DASHED, INSTEAD, MAPS, SCALES, TOGETHER
 from isoscope.report.scatter import scatter
 from isoscope.results.schema import Row, frame
 from tests.report.made import clouds, compared, layered, part_rows, row, trained, whole

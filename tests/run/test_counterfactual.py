@@ -210,11 +210,11 @@ def hides_rotation(tap: Callable[..., AbstractContextManager[None]]) -> Callable
     """A tap that cannot see queries before rotary position."""
 
     @contextmanager
-    def hiding(module: Any, blocks: Any, receive: Callable[..., None], *, takes: int = 0) -> Iterator[None]:
+    def hiding(module: Any, blocks: Any, receive: Callable[..., None], **options: Any) -> Iterator[None]:
         def blind(site: Site, attended: Attended) -> None:
             receive(site, replace(attended, unrotated=None, rotate=None))
 
-        with tap(module, blocks, blind, takes=takes):
+        with tap(module, blocks, blind, **options):
             yield
 
     return hiding

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from isoscope.cli import screen
+from isoscope.cli.screen_weights import show_weights
 from isoscope.errors import IsoscopeError
 from isoscope.report.words import headline
 from isoscope.results.schema import Row, frame
@@ -24,11 +25,12 @@ def finish(
     unit: str | None = None,
     rows: Sequence[Row] = (),
     facts: Mapping[str, object] | None = None,
+    points: pd.DataFrame | None = None,
 ) -> None:
-    """Keep the rows, show them (or, with no unit, those that are there), and write the page."""
+    """Keep rows and points, show the rows (with no unit, those that are there), and write the page."""
     if unit is not None:
         try:
-            folder.write(unit, rows, facts or {})
+            folder.write(unit, rows, facts or {}, points)
         except IsoscopeError:
             show(frame(rows), _notes({unit: facts or {}}), json=json, run=folder.run.id)
             raise
@@ -51,7 +53,9 @@ def show(table: pd.DataFrame, notes: list[str], *, json: bool, **beside: object)
     if json:
         screen.show_json(table, notes=notes, **beside)
     else:
-        screen.show(table)
+        rest = show_weights(table)
+        if len(rest):
+            screen.show(rest)
         screen.say(headline(table))
 
 
@@ -62,7 +66,7 @@ def write_page(folder: RunFolder) -> str:
     except ImportError as missing:
         screen.warn([f"no page was written: {missing.name} is not installed"])
         return ""
-    return str(folder.write_page(page(folder.run, folder.frame(), folder.facts())))
+    return str(folder.write_page(page(folder.run, folder.frame(), folder.facts(), folder.points())))
 
 
 def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:

@@ -11,7 +11,7 @@ from functools import wraps
 
 import typer
 
-from isoscope.cli import cloud, compare, demo, listing, measure, report
+from isoscope.cli import cloud, compare, demo, listing, measure, report, weights
 from isoscope.errors import IsoscopeError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def _verb(name: str, function: Callable[..., None]) -> None:
 
 
 _verb("measure", measure.measure)
+_verb("weights", weights.weights)
 _verb("cloud", cloud.cloud)
 _verb("compare", compare.compare)
 _verb("list", listing.list_)

@@ -56,6 +56,9 @@ def measure(
     ] = False,
     seed: Seed = 0,
     memory: Memory = "2GB",
+    covariance_rows: Annotated[
+        float, typer.Option(help="The share of the vectors that covariances are made of.", min=1e-9, max=1.0)
+    ] = 1.0,
     out: Out = None,
     json: Json = False,
 ) -> None:
@@ -99,7 +102,7 @@ def measure(
     question = {key: known[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(loaded.module)
     question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
-    question |= {"heads": heads, "counterfactual": counterfactual}
+    question |= {"heads": heads, "counterfactual": counterfactual, "covariance rows": covariance_rows}
     run = new_run("measure", loaded.name, question, chosen)
     folder = open_run(out or default_out(loaded.name, run.id), run)
     unit = loaded.name
@@ -116,7 +119,8 @@ def measure(
             heads=heads,
             counterfactual=counterfactual,
             memory=allowed,
+            covariance_rows=covariance_rows,
             progress=progress,
         )
-        rows = seen.rows(run.id)
-    finish(folder, json=json, unit=unit, rows=rows, facts=seen.known())
+        rows, points = seen.rows(run.id), seen.points()
+    finish(folder, json=json, unit=unit, rows=rows, facts=seen.known(), points=points)

@@ -6,7 +6,8 @@ thousand times longer than the others and drown them. Both are left out unless a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -40,52 +41,63 @@ class Policy:
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counted:
-    """Vectors that count [n, d]; the sequence, position and token of each [n]; a remark.
+    """Which vectors of a site count, and the sequence, position and token of each, [n]; a remark.
 
-    `token` is None where positions are not tokens: those of pictures and sound, and pooled ones.
+    `rows` [n] numbers them among all sequences × positions; None where every one counts. `token` is None
+    where positions are not tokens: those of pictures and sound, and pooled ones.
     """
 
-    points: Tensor
+    rows: Tensor | None
     sequence: Tensor
     position: Tensor
     token: Tensor | None = None
     remark: str = ""
 
+    def of(self, seen: Tensor) -> Tensor:
+        """The vectors that count, [n, d], of what flows at the site."""
+        flat = seen.reshape(-1, seen.shape[-1])
+        return flat if self.rows is None else flat[self.rows]
+
+    def to(self, device: torch.device) -> Counted:
+        """The same, to take from what flows on another device."""
+        return self if self.rows is None else replace(self, rows=self.rows.to(device))
+
 
 def select_counted(
-    seen: Tensor, batch: Batch, *, decoder: bool = False, tokens: Tensor | None = None
+    shape: Sequence[int], batch: Batch, *, decoder: bool = False, tokens: Tensor | None = None
 ) -> Counted:
-    """From what flows at a site, the vectors that count. `tokens` [b, t] are what the model is fed.
+    """Which vectors count of a site of this shape. `tokens` [b, t] are what the model is fed.
 
-    `seen` is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector. Where a site is shorter
+    The shape is [b, t, d], flat [b·t, d], or [b, d] where a sequence is one vector. Where a site is shorter
     than the data by a whole factor (characters pooled to molecules, samples to frames), a position
     counts when all it and its neighbours stand for does: CANINE's molecules lie one further on than
     their characters. Tokens before the patches of an image do not count. Where lengths do not fit, every
     position counts and the remark says so.
     """
-    size, counts = len(batch), batch.counted(seen.shape[1] if seen.dim() == 3 else 0, decoder=decoder)
-    if seen.dim() == 2 and len(seen) == size:
-        alone = torch.arange(size, device=seen.device)
-        return Counted(seen, alone, torch.zeros_like(alone))
-    if seen.dim() == 2 and counts is not None and len(seen) == counts.numel():
-        seen = seen.reshape(*counts.shape, seen.shape[1])
-    if seen.dim() != 3 or len(seen) != size:
+    size, counts = len(batch), batch.counted(shape[1] if len(shape) == 3 else 0, decoder=decoder)
+    if len(shape) == 2 and shape[0] == size:
+        alone = torch.arange(size)
+        return Counted(None, alone, torch.zeros_like(alone))
+    if len(shape) == 2 and counts is not None and shape[0] == counts.numel():
+        shape = (*counts.shape, shape[1])
+    if len(shape) != 3 or shape[0] != size:
         raise IsoscopeError(
-            f"a block passes on a tensor of shape {tuple(seen.shape)} for {size} sequences; "
+            f"a block passes on a tensor of shape {tuple(shape)} for {size} sequences; "
             "what can be measured is [sequences, positions, dimensions]."
         )
-    length = seen.shape[1]
+    length = shape[1]
     mine, remark = _fit(counts, size, length)
     if batch.patches is not None:
         mine = mine & (torch.arange(length) >= tokens_before(length, batch.patches))
-    mine = mine.to(seen.device)
-    sequence = torch.arange(size, device=seen.device)[:, None].expand(size, length)
+    mine = mine.cpu()
+    sequence = torch.arange(size)[:, None].expand(size, length)
     position = mine.cumsum(1) + _grid(counts, tokens, length, decoder)  # padding before it moves nothing
     fed = tokens is not None and tokens.shape == (size, length)
-    token = tokens.to(seen.device)[mine] if tokens is not None and fed else None
-    return Counted(seen[mine], sequence[mine], position[mine], token, remark)
+    token = tokens.cpu()[mine] if tokens is not None and fed else None
+    rows = None if bool(mine.all()) else torch.nonzero(mine.flatten()).flatten()
+    return Counted(rows, sequence[mine], position[mine], token, remark)
 
 
 def _grid(counts: Tensor | None, tokens: Tensor | None, length: int, decoder: bool) -> int:

@@ -13,6 +13,9 @@ OUTLIER = 5.0
 MASSIVE, TIMES_MEDIAN = 100.0, 1000.0
 """Massive is above the first, and so many times the median of its sequence (Sun et al. 2024)."""
 
+SAMPLE = 4096
+"""Of a sequence with more coordinates than this the median is that of so many: within two per cent."""
+
 
 def outlier_dimensions(points: Tensor) -> float:
     """The number of dimensions whose variance is at least 5 times the mean over dimensions, in [0, d/5].
@@ -34,9 +37,30 @@ def massive_activations(points: Tensor, sequence: Tensor) -> float:
     """
     found = 0
     for name in torch.unique(sequence):
-        size = points[sequence == name].double().abs()
-        found += int(((size > MASSIVE) & (size >= TIMES_MEDIAN * size.median())).sum())
+        own = points[sequence == name].double()
+        size = own.abs()
+        found += int(((size > MASSIVE) & (size >= TIMES_MEDIAN * median_size(own))).sum())
     return float(found) if len(points) else math.nan
+
+
+def median_size(points: Tensor) -> float:
+    """The median |x| over the coordinates of one sequence, from a sample where `SAMPLE` are fewer."""
+    size = points.double().abs().flatten()
+    return float(size[spread_over(len(size), min(SAMPLE, len(size)))].median()) if len(size) else math.nan
+
+
+def spread_over(total: int, many: int) -> Tensor:
+    """`many` of the numbers 0 … total−1: all of them, or as evenly as multiples of the golden ratio fall.
+
+    A fixed step would meet the same few dimensions in every vector.
+
+    >>> spread_over(4, 4).tolist(), spread_over(100, 5).tolist()
+    ([0, 1, 2, 3], [30, 92, 54, 16, 78])
+    """
+    if many >= total:
+        return torch.arange(total)
+    golden = (math.sqrt(5) - 1) / 2
+    return (((torch.arange(many, dtype=torch.float64) + 0.5) * golden).frac() * total).long()
 
 
 def largest_activation(points: Tensor) -> float:

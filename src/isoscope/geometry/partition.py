@@ -33,6 +33,13 @@ def partition_isotropy_unit(points: Tensor) -> float:
     return forms(points)[2]
 
 
+def partition_isotropy_float32(points: Tensor) -> float:
+    """The same over the eigenvectors as the library signs them, in float32: as published code has it."""
+    points = points.float()
+    sums = (points @ torch.linalg.eigh(points.T @ points).eigenvectors).exp().sum(0)
+    return float(sums.min() / sums.max())
+
+
 def forms(points: Tensor) -> tuple[float, float, float]:
     """The three, from one set of eigenvectors: they do not depend on the scale."""
     if not len(points):

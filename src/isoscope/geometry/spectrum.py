@@ -86,6 +86,17 @@ def rankme(points: Tensor) -> float:
     return exp_entropy(torch.linalg.svdvals(points.double()))
 
 
+def singular_entropy(points: Tensor) -> float:
+    """KL(σ/Σσ ‖ uniform) of the singular values of the cloud as it lies, in [0, log d]; 0 when all alike.
+
+    >>> round(singular_entropy(torch.eye(3)), 6)
+    0.0
+    """
+    values = torch.linalg.svdvals(points.double())
+    share = values / values.sum()
+    return math.log(len(values)) - float(torch.special.entr(share).sum())
+
+
 def stable_rank(points: Tensor) -> float:
     """‖X‖_F²/‖X‖₂² of the cloud as it lies, in [1, d]."""
     squares = torch.linalg.svdvals(points.double()) ** 2

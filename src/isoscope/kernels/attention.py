@@ -69,8 +69,7 @@ def attention_rows(
         return chunked(inputs)
     from isoscope.kernels.attention_triton import fused
 
-    with torch.no_grad():
-        return fused(inputs)
+    return fused(inputs)
 
 
 def score_rows(
@@ -168,6 +167,8 @@ def _against_triton(inputs: AttentionInputs) -> str | None:
         return f"the inputs are on {source.device.type}"
     if _capability(source.device) < (8, 0):
         return "the kernel needs a GPU of compute capability 8.0"
+    if source.shape[0] > 65535:
+        return "the kernel takes at most 65,535 sequences"
     return None
 
 

@@ -73,7 +73,8 @@ def check(
                 f"it is {key_lengths.dtype} of shape {list(key_lengths.shape)}"
             )
         key_lengths = key_lengths.to(device)
-    unknown = set(wanted) - set(STATISTICS)
+    wanted = frozenset(wanted)
+    unknown = wanted.difference(STATISTICS)
     if unknown:
         raise ValueError(f"wanted names no statistic: {sorted(unknown)}; there are {', '.join(STATISTICS)}")
     for name, term in (("mask", mask), ("bias", bias), ("key_bias", key_bias)):
@@ -93,7 +94,7 @@ def check(
         window=window,
         softcap=softcap,
         key_bias=spread("key_bias", key_bias, shape, boolean=False),
-        wanted=frozenset(wanted),
+        wanted=wanted,
     )
 
 

@@ -1,7 +1,7 @@
-"""What is added to one tile of scores, for the Triton pass of `attention_tiles`: biases and floating masks.
+"""One tile of products, and what is added to it, for the Triton pass of `attention_tiles`.
 
-They enter as what the product starts from. Used after it, a tile that was loaded would pull every sum into
-its own layout of registers: 8,500 instructions a tile in place of 1,500.
+Biases and floating masks enter as what the product starts from. Used after it, a tile that was loaded would
+pull every sum into its own layout of registers: 8,500 instructions a tile in place of 1,500.
 """
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
@@ -42,3 +42,55 @@ def added(
         floats = term(mask, mask_row, mask_key, row, real, start, key, s, mask_flat)
         total = total + floats.to(tl.float32) * per_scale
     return total
+
+
+@triton.jit
+def products(
+    block_q, q, q_row, q_width, k, k_key, k_width,
+    mask, mask_row, mask_key, bias, bias_row, bias_key, key_bias, key_bias_row, key_bias_key,
+    row, real, start, s, e, per_scale,
+    mask_kind: tl.constexpr, mask_flat: tl.constexpr, biased: tl.constexpr, bias_flat: tl.constexpr,
+    key_biased: tl.constexpr, key_bias_flat: tl.constexpr, whole: tl.constexpr,
+    queries: tl.constexpr, keys: tl.constexpr, width: tl.constexpr, slices: tl.constexpr,
+    precision: tl.constexpr, interpreted: tl.constexpr,
+):  # fmt: skip
+    """Products with the keys from `start`, which lie at `k`, [queries, keys], in units of the scale.
+
+    `whole`: all these keys exist.
+    """
+    key = tl.arange(0, keys)
+    column = tl.arange(0, width)
+    tile = k + key[None, :] * k_key + column[:, None] * k_width
+    found = tl.zeros([queries, keys], tl.float32)
+    if mask_kind == 2 or biased or key_biased:
+        found += added(
+            mask, mask_row, mask_key, bias, bias_row, bias_key, key_bias, key_bias_row, key_bias_key,
+            row, real, start, key, s, per_scale,
+            mask_kind, mask_flat, biased, bias_flat, key_biased, key_bias_flat, keys,
+        )  # fmt: skip
+    if slices == 1:
+        if whole:
+            tile_k = tl.load(tile)
+        else:
+            tile_k = tl.load(tile, mask=(start + key < s)[None, :] & (column < e)[:, None], other=0.0)
+        if interpreted:
+            tile_k = tile_k.to(tl.float32)
+        found = tl.dot(block_q, tile_k, found, input_precision=precision)
+    else:
+        for piece in tl.range(slices):
+            here = piece * width + column
+            slice_q = tl.load(
+                q + row[:, None] * q_row + here[None, :] * q_width,
+                mask=real[:, None] & (here < e)[None, :],
+                other=0.0,
+            )
+            slice_k = tl.load(
+                tile + piece * width * k_width,
+                mask=(start + key < s)[None, :] & (here < e)[:, None],
+                other=0.0,
+            )
+            if interpreted:
+                slice_q = slice_q.to(tl.float32)
+                slice_k = slice_k.to(tl.float32)
+            found = tl.dot(slice_q, slice_k, found, input_precision=precision)
+    return found

@@ -7,7 +7,6 @@ Nothing here waits for the device.
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +25,9 @@ PRECISION = (
 )
 SLICE = 32  # of the width, in float32: longer ones lose half a digit
 _LOG2E = math.log2(math.e)
-_PLANES = tuple(name for name in STATISTICS if name != "visible")  # the order in which the kernel stores
+_COSTLY = frozenset({"collision", "score_variance", "first_key", "distance"})
+_READY: dict[tuple[object, ...], Any] = {}  # calls made before: what runs them, and their numbers
+_MOST_READY = 1024
 
 
 class Tiles(NamedTuple):
@@ -42,7 +43,9 @@ class Tiles(NamedTuple):
 def tiles_for(inputs: AttentionInputs) -> Tiles:
     """Tile sizes for these inputs; a block of queries is no longer than the queries are.
 
-    With 128 registers a thread 16 warps share a multiprocessor: while one multiplies, others take powers.
+    Of 64 × 64 four blocks share a multiprocessor: while one multiplies, others take powers. It was the
+    fastest at 2k, 8k and 32k tokens, as its four warps wait least for one another. Of 88 to 128 registers a
+    thread 112 were the fastest, by 3 to 5 % over 128: the compiler's order of instructions is a better one.
     """
     assert inputs.q is not None
     least = max(16, triton.next_power_of_2(inputs.shape[2]))
@@ -50,9 +53,7 @@ def tiles_for(inputs: AttentionInputs) -> Tiles:
         return Tiles(min(64, least), 128, 4, 3)
     if inputs.q.shape[-1] > 128:
         return Tiles(min(64, least), 64, 4, 2)
-    if inputs.shape[2] >= 8192:
-        return Tiles(128, 64, 8, 2, 128)
-    return Tiles(min(64, least), 64, 4, 2, 128)
+    return Tiles(min(64, least), 64, 4, 2, 112)
 
 
 def fused(inputs: AttentionInputs, tiles: Tiles | None = None) -> AttentionRows:
@@ -65,57 +66,102 @@ def fused(inputs: AttentionInputs, tiles: Tiles | None = None) -> AttentionRows:
         raise ValueError(f"the triton backend needs inputs on a GPU; they are on {q.device}: give 'chunked'")
     if b * h * t * s == 0:
         return chunked(inputs)
-    tiles = tiles or tiles_for(inputs)
+    out = torch.empty((len(STATISTICS), b, h, t), device=q.device)
+    if q.is_cuda and q.device.index != torch.cuda.current_device():
+        with torch.cuda.device(q.device):
+            _launch(inputs, q, k, tiles, out)
+    else:
+        _launch(inputs, q, k, tiles, out)
+    lse, entropy, largest, collision, top, variance, first, visible, distance = out.unbind()
+    wanted = inputs.wanted
+    if not wanted >= _COSTLY:
+        nan = torch.full((), math.nan, device=q.device).expand(b, h, t)
+        collision = collision if "collision" in wanted else nan
+        variance = variance if "score_variance" in wanted else nan
+        first = first if "first_key" in wanted else nan
+        distance = distance if "distance" in wanted else nan
+    count = visible.view(torch.int32)
+    return AttentionRows(lse, entropy, largest, collision, top, variance, first, count, distance)
+
+
+def _launch(inputs: AttentionInputs, q: Tensor, k: Tensor, tiles: Tiles | None, out: Tensor) -> None:
+    """Run the kernel; where nothing is added or cut and such a call was made before, at once.
+
+    That spares finding the kernel and its numbers, 65 of 150 µs a call: what they depend on is in `kind`.
+    """
+    if inputs.key_lengths is None and inputs.mask is None and inputs.bias is None and inputs.key_bias is None:
+        kind = (
+            q.shape, k.shape, q.stride(), k.stride(), q.data_ptr() % 16, k.data_ptr() % 16, q.dtype, q.device,
+            inputs.scale, inputs.causal, inputs.window, inputs.softcap, inputs.wanted, tiles,
+        )  # fmt: skip
+        ready = _READY.get(kind)
+        if ready is None:
+            kernel, grid, numbers = _first_launch(inputs, q, k, tiles, out)
+            if len(_READY) >= _MOST_READY:
+                _READY.clear()
+            if not INTERPRETED:
+                _READY[kind] = (kernel[grid], numbers)
+        else:
+            run, numbers = ready
+            run(q, k, q, q, q, out, out, out, out, out, out, *numbers)
+    else:
+        _first_launch(inputs, q, k, tiles, out)
+
+
+def _first_launch(
+    inputs: AttentionInputs, q: Tensor, k: Tensor, tiles: Tiles | None, out: Tensor
+) -> tuple[Any, tuple[int, int, int], tuple[Any, ...]]:
+    """Find the kernel and run it: it, its grid, and all its arguments that are not tensors."""
+    b, h, t, s = inputs.shape
     e = q.shape[-1]
+    tiles = tiles or tiles_for(inputs)
     width = min(max(16, triton.next_power_of_2(e)), SLICE if q.dtype == torch.float32 else 256)
-    out = torch.empty((len(_PLANES), b, h, t), device=q.device)
-    visible = torch.empty((b, h, t), dtype=torch.int32, device=q.device)
-    lengths = visible if inputs.key_lengths is None else inputs.key_lengths.contiguous()
+    lengths = out if inputs.key_lengths is None else inputs.key_lengths.contiguous()
     mask, bias, key_bias = (_readable(term) for term in (inputs.mask, inputs.bias, inputs.key_bias))
-    terms = [v for term in (mask, bias, key_bias) for v in _strided(q, term)]
+    marks: tuple[Tensor, ...] = (out,) * 4
+    steps, same = (0, 0), False
+    if mask is not None:
+        marks, steps, same = _marks(inputs, mask, lengths, tiles)
     first = 0
     if inputs.causal and inputs.window is not None:
         first = min(max(max(inputs.offset, 0) - inputs.window + 1, 0), s - 1)
     scale, cap = inputs.scale, inputs.softcap or 1.0
-    elsewhere = q.is_cuda and q.device.index != torch.cuda.current_device()
-    with torch.cuda.device(q.device) if elsewhere else nullcontext():
-        marks, same = (
-            ((visible,) * 4 + (0, 0), False) if mask is None else _marks(inputs, mask, lengths, tiles)
-        )
-        rows_kernel[(triton.cdiv(t, tiles.queries) * b * h,)](
-            q, *q.stride(), k, *k.stride(), *terms, *marks, lengths, out, visible,
-            h, h // k.shape[1], t, s, e, inputs.offset, inputs.window or 0, first,
-            scale * _LOG2E, 1 / scale, cap / scale, 2 * _LOG2E * scale / cap,
-            causal=inputs.causal,
-            windowed=inputs.window is not None,
-            cut=inputs.key_lengths is not None,
-            mask_kind=0 if inputs.mask is None else 1 if inputs.mask.dtype == torch.bool else 2,
-            mask_flat=mask is not None and mask.stride(2) == 0,
-            marks_flat=same,
-            biased=bias is not None,
-            bias_flat=bias is not None and bias.stride(2) == 0,
-            key_biased=key_bias is not None,
-            key_bias_flat=key_bias is not None and key_bias.stride(2) == 0,
-            capped=inputs.softcap is not None,
-            want_collision="collision" in inputs.wanted,
-            want_variance="score_variance" in inputs.wanted,
-            want_first="first_key" in inputs.wanted,
-            want_distance="distance" in inputs.wanted,
-            queries=tiles.queries,
-            keys=tiles.keys,
-            width=width,
-            slices=triton.cdiv(e, width),
-            even=e % width == 0,
-            precision=PRECISION if q.dtype == torch.float32 else "ieee",
-            interpreted=INTERPRETED,
-            num_warps=tiles.warps,
-            num_stages=tiles.stages,
-            maxnreg=tiles.registers,
-        )  # fmt: skip
-    found = dict(zip(_PLANES, out.unbind(), strict=True))
-    for name in {"collision", "score_variance", "first_key", "distance"} - inputs.wanted:
-        found[name] = torch.full((), math.nan, device=q.device).expand(b, h, t)
-    return AttentionRows(visible=visible, **found)
+    tensors = (q, k, *(q if term is None else term for term in (mask, bias, key_bias)), *marks, lengths, out)
+    numbers = (
+        *q.stride()[:2], *k.stride()[:2],
+        *(stride for term in (mask, bias, key_bias) for stride in _strides(term)), *steps,
+        h // k.shape[1], t, s, e, inputs.offset, inputs.window or 0, first,
+        scale * _LOG2E, 1 / scale, cap / scale, 2 * _LOG2E * scale / cap,
+        *q.stride()[2:], *k.stride()[2:],
+        inputs.causal,
+        inputs.window is not None,
+        inputs.key_lengths is not None,
+        0 if inputs.mask is None else 1 if inputs.mask.dtype == torch.bool else 2,
+        mask is not None and mask.stride(2) == 0,
+        same,
+        bias is not None,
+        bias is not None and bias.stride(2) == 0,
+        key_bias is not None,
+        key_bias is not None and key_bias.stride(2) == 0,
+        inputs.softcap is not None,
+        "collision" in inputs.wanted,
+        "score_variance" in inputs.wanted,
+        "first_key" in inputs.wanted,
+        "distance" in inputs.wanted,
+        tiles.queries,
+        tiles.keys,
+        width,
+        triton.cdiv(e, width),
+        e % width == 0,
+        e % width == 0 and s % tiles.keys == 0 and t % tiles.queries == 0,
+        PRECISION if q.dtype == torch.float32 else "ieee",
+        INTERPRETED,
+    )  # fmt: skip
+    grid = (triton.cdiv(t, tiles.queries), h, b)
+    kernel = rows_kernel[grid](
+        *tensors, *numbers, num_warps=tiles.warps, num_stages=tiles.stages, maxnreg=tiles.registers
+    )
+    return kernel, grid, numbers
 
 
 def _readable(term: Tensor | None) -> Tensor | None:
@@ -125,16 +171,16 @@ def _readable(term: Tensor | None) -> Tensor | None:
     return term.float() if term is not None and term.dtype == torch.float64 else term
 
 
-def _strided(stand_in: Tensor, term: Tensor | None) -> tuple[Any, ...]:
-    return (stand_in, 0, 0, 0, 0) if term is None else (term, *term.stride())
+def _strides(term: Tensor | None) -> tuple[int, ...]:
+    return (0, 0, 0, 0) if term is None else term.stride()
 
 
 def _marks(
     inputs: AttentionInputs, mask: Tensor, lengths: Tensor, tiles: Tiles
-) -> tuple[tuple[Any, ...], bool]:
-    """What the kernel reads of a mask, and whether it is the same for all queries.
+) -> tuple[tuple[Tensor, ...], tuple[int, int], bool]:
+    """What the kernel reads of a mask: words, counts, reach, firsts.
 
-    That is: words, counts, reach, firsts, and how far the next batch and the next head are.
+    Then how far the next batch and the next head are, and whether it is the same for all queries.
     """
     b, h, t, s = inputs.shape
     cut, windowed = inputs.key_lengths is not None, inputs.window is not None
@@ -164,4 +210,4 @@ def _marks(
         num_warps=4,
     )  # fmt: skip
     steps = (heads if batches > 1 else 0, 1 if heads > 1 else 0)
-    return (words, counts, reach, firsts, *steps), same
+    return (words, counts, reach, firsts), steps, same

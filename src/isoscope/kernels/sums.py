@@ -42,7 +42,7 @@ def label_sums(points: Tensor, weight: Tensor, label: Tensor, labels: int) -> Te
     weight = weight.double()
     for rows, part in slices(points):
         here = label[rows]
-        lowest, highest = int(here.min()), int(here.max())
+        lowest, highest = (int(here.min()), int(here.max())) if here.device.type == "cpu" else (0, labels - 1)
         member = torch.zeros(highest - lowest + 1, len(part), dtype=torch.float64, device=points.device)
         member[here - lowest, torch.arange(len(part), device=points.device)] = weight[rows]
         total[lowest : highest + 1] += member @ part

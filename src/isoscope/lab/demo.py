@@ -21,6 +21,7 @@ from isoscope.models.source import Model, fingerprint
 from isoscope.results.schema import Row, Run
 from isoscope.results.store import RunFolder
 from isoscope.run.observe import observe
+from isoscope.run.pictures import MOST
 from isoscope.run.provenance import new_run
 
 NAME = "character Transformer"
@@ -78,7 +79,8 @@ def perform(demo: Demo, folder: RunFolder, progress: Callable[[int, int], None])
         if step in demo.steps and not folder.has(_unit(step)):
             seen = observe(Model(model, NAME, step=step), demo.probe)
             rows = [*seen.rows(folder.run.id), _loss(model, demo, folder.run.id, step)]
-            folder.write(_unit(step), rows, {**seen.known(), "weights": fingerprint(model)})
+            points = seen.points(MOST // len(demo.steps))
+            folder.write(_unit(step), rows, {**seen.known(), "weights": fingerprint(model)}, points)
         progress(step, demo.recipe.steps)
 
 

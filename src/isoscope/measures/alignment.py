@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -33,14 +32,17 @@ def _products(record: Reservoir, other: Reservoir) -> tuple[Tensor, Tensor]:
         return _centred(record), _centred(other)
     one, two = record.place.cpu().numpy(), other.place.cpu().numpy()
     _, mine, its = np.intersect1d(one, two, return_indices=True)
-    chosen = (replace(record, points=record.points[mine]), replace(other, points=other.points[its]))
-    return _centred(chosen[0]), _centred(chosen[1])
+    return _u_centred(record.points[mine]), _u_centred(other.points[its])
 
 
 @lru_cache(maxsize=3)
 def _centred(record: Reservoir) -> Tensor:
     """A layer is held against the one before and the first: its products are formed once."""
-    points = record.points.cpu().double()
+    return _u_centred(record.points)
+
+
+def _u_centred(points: Tensor) -> Tensor:
+    points = points.cpu().double()
     return alignment.u_centred(points) if len(points) >= LEAST else points.new_zeros(len(points), 0)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -34,12 +35,13 @@ class Measure:
     `read` takes the records named in `stats`. One that compares a layer with another takes that one's
     first record as well: `against` says which, the "previous" layer or the "first". `needs` is what the
     data must have for it: "sequences" (more than one vector each), "tokens", "layers" (more than one),
-    "attention". Read `at` attention, it gives several readings: the layer's, then one a head.
+    "attention". Read `at` attention or query_key, it gives several readings: the layer's, then one a head.
+    `at` a vocabulary, a query_key or a norm it is of weights alone: its records are of `stats.weights`.
     """
 
     name: str
     family: str
-    stats: tuple[type[Stat], ...]
+    stats: tuple[type[Any], ...]
     read: Callable[..., Reading | tuple[Reading, ...]]
     definition: Callable[..., float | Tensor]
     title: str
@@ -63,8 +65,9 @@ class Measure:
         return found if isinstance(found, Reading) else found[0]
 
     def heads(self, records: Mapping[type[Stat], Stat]) -> tuple[Reading, ...]:
-        """The readings of each head, where it is read at attention."""
-        found = self.read(*(records[stat] for stat in self.stats)) if self.at == "attention" else ()
+        """The readings of each head, where it is read at attention or its weights."""
+        several = self.at in ("attention", "query_key")
+        found = self.read(*(records[stat] for stat in self.stats)) if several else ()
         return () if isinstance(found, Reading) else found[1:]
 
     def explanation(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ _GODEY = "Ethayarajh 2019; Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143
 
 
 def _zeros(record: Directions) -> str:
-    return f"{record.zeros} of norm zero left out" if record.zeros else ""
+    return f"{int(record.zeros)} of norm zero left out" if record.zeros else ""
 
 
 def _mean_cosine(record: Directions) -> Reading:

@@ -11,11 +11,11 @@ from isoscope.stats.directions import Directions
 
 
 def _not_finite(record: Centre) -> Reading:
-    return Reading(float(record.not_finite), record.sums.n + record.not_finite, null=0.0)
+    return Reading(float(record.not_finite), record.sums.n + int(record.not_finite), null=0.0)
 
 
 def _zero_vectors(record: Directions) -> Reading:
-    return Reading(float(record.zeros), record.sums.n + record.zeros, null=0.0)
+    return Reading(float(record.zeros), record.sums.n + int(record.zeros), null=0.0)
 
 
 MEASURES = (

@@ -1,15 +1,15 @@
 """Readings of the partition function: how even Σ exp(x·c) is over directions c.
 
 The expansions to first and second order need sums only and are exact; I itself needs the vectors once more
-when the directions are known, and is read off a sample of them.
+when the directions are known, and is read off a sample of them; of a matrix of weights, off all its rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from statistics import fmean
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,28 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry import partition
+from isoscope.kernels.partition import forms
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.measures.null import draws, isotropic_spectra
 from isoscope.stats.centre import Centre
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
+from isoscope.stats.weights import AllRows
 
 _SOURCE = "Mu & Viswanath 2018; Machina & Mercer 2024"
 _SAMPLED = "none: min and max over directions"
 
 
-def _of_sample(number: int) -> Callable[[Reservoir], Reading]:
+Pair = tuple[tuple[float, ...], tuple[float, ...]]
+_KNOWN: WeakKeyDictionary[Reservoir | AllRows, Pair] = WeakKeyDictionary()  # as long as the record is there
+_LARGE = 2**22  # numbers in a matrix from which a null is drawn in float32
+_SLOW = 10**9  # products from which a null is one draw: so many rows vary little
+
+
+def _of_sample(number: int) -> Callable[[Reservoir | AllRows], Reading]:
     """Read one of the three forms of `geometry.partition.forms`."""
 
-    def read(record: Reservoir) -> Reading:
+    def read(record: Reservoir | AllRows) -> Reading:
         values, nulls = _forms(record)
         if math.isnan(values[number]):
             return undefined(len(record.points), "no vector that is not zero")
@@ -39,22 +47,34 @@ def _of_sample(number: int) -> Callable[[Reservoir], Reading]:
     return read
 
 
-@lru_cache(maxsize=4)
-def _forms(record: Reservoir) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """I of the sample in its three forms, and the means over clouds of the same norms that point anywhere."""
-    points = record.points.cpu().double()
-    norm, (n, width) = points.norm(dim=1, keepdim=True), points.shape
+def _forms(record: Reservoir | AllRows) -> Pair:
+    """I of the rows in its three forms, and the means over clouds of the same norms that point anywhere."""
+    if record not in _KNOWN:
+        _KNOWN[record] = _both(record.points.cpu(), record.gram if isinstance(record, AllRows) else None)
+    return _KNOWN[record]
+
+
+def partition_null(record: Reservoir | AllRows) -> tuple[float, ...]:
+    """What the three forms are for clouds of the same norms that point anywhere."""
+    return _forms(record)[1]
+
+
+def _both(points: Tensor, gram: Tensor | None) -> Pair:
+    n, width = points.shape
+    dtype = torch.float64 if n * width < _LARGE else torch.float32
+    norm = torch.cat([rows.double().norm(dim=1, keepdim=True) for rows in points.split(4096)]).to(dtype)  # type: ignore[no-untyped-call]
     random = torch.Generator().manual_seed(1_000_003 * n + width)
-    nulls = []
-    for _ in range(draws(n, width) if n else 0):
-        anywhere = torch.randn(n, width, dtype=torch.float64, generator=random)
-        nulls.append(partition.forms(anywhere / anywhere.norm(dim=1, keepdim=True) * norm))
-    return partition.forms(points), tuple(map(fmean, zip(*nulls, strict=True)))
+    values, nulls = forms(points, gram=gram), []
+    for _ in range((draws(n, width) if n * width**2 < _SLOW else 1) if n else 0):
+        anywhere = torch.randn(n, width, dtype=dtype, generator=random)
+        anywhere *= norm / anywhere.norm(dim=1, keepdim=True)
+        nulls.append(forms(anywhere, dtype))
+    return values, tuple(map(fmean, zip(*nulls, strict=True)))
 
 
-def sampled(record: Reservoir) -> str:
+def sampled(record: Reservoir | AllRows) -> str:
     """Say it where not all vectors are in the sample."""
-    return f"sampled from {record.count:,} vectors" if len(record.points) < record.count else ""
+    return f"sampled from {int(record.count):,} vectors" if len(record.points) < record.count else ""
 
 
 def _first(record: Centre) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from isoscope.errors import unknown_name
+from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.measures import (
     alignment,
     attention,
@@ -14,10 +14,13 @@ from isoscope.measures import (
     drift,
     health,
     neighbours,
+    norms,
     partition,
     queries,
+    query_key,
     spectrum,
     types,
+    vocabulary,
     within,
 )
 from isoscope.measures.base import Measure
@@ -36,7 +39,12 @@ MEASURES: tuple[Measure, ...] = (
     *attention.MEASURES,
     *counterfactual.MEASURES,
     *queries.MEASURES,
+    *vocabulary.MEASURES,
+    *query_key.MEASURES,
+    *norms.MEASURES,
 )
+
+OF_WEIGHTS = ("vocabulary", "query_key", "norm")  # where what is measured are weights, without data
 
 _BY_NAME = {measure.name: measure for measure in MEASURES}
 
@@ -44,12 +52,26 @@ _BY_NAME = {measure.name: measure for measure in MEASURES}
 def choose(names: str | Iterable[str] | None = None, has: Set[str] | None = None) -> tuple[Measure, ...]:
     """The measures of these names, in the table's order; when none is named, all that need what there is.
 
+    Those of weights alone are not among them: `of_weights` has them.
+
     >>> [measure.name for measure in choose(["drift", "mean_cosine"])]
     ['mean_cosine', 'drift']
     """
     if names is None:
-        return tuple(measure for measure in MEASURES if has is None or measure.needs <= has)
+        return tuple(
+            measure
+            for measure in MEASURES
+            if measure.at not in OF_WEIGHTS and (has is None or measure.needs <= has)
+        )
     asked = {names} if isinstance(names, str) else set(names)
     for name in sorted(asked - set(_BY_NAME)):
         raise unknown_name("measure", name, _BY_NAME)
-    return tuple(measure for measure in MEASURES if measure.name in asked)
+    chosen = tuple(measure for measure in MEASURES if measure.name in asked)
+    if wrong := [measure.name for measure in chosen if measure.at in OF_WEIGHTS]:
+        raise IsoscopeError(f"{', '.join(wrong)} is read off weights: `isoscope weights MODEL` gives it.")
+    return chosen
+
+
+def of_weights(at: str) -> tuple[Measure, ...]:
+    """The measures of weights alone that are read `at` a vocabulary, a query_key or a norm."""
+    return tuple(measure for measure in MEASURES if measure.at == at)

@@ -33,6 +33,8 @@ _SHARE = {
     "frequent": "at least one in 1,000 vectors",
 }
 
+_NONE = torch.zeros((), dtype=torch.float64)
+
 
 def _self_similarity(record: Types) -> Reading:
     if record.n == 0:
@@ -53,7 +55,7 @@ def _self_similarity_adjusted(record: Types, directions: Directions) -> Reading:
 def _band(record: Types, band: str) -> Tensor:
     """The rows of the types of this band."""
     low, high = types.BANDS[band]
-    share = record.count / max(record.n, 1)
+    share = record.count / record.n.clamp_min(1)
     return torch.nonzero((share >= low) & (share < high)).flatten()
 
 
@@ -63,7 +65,7 @@ def _band_cosine(record: Types, *, band: str) -> Reading:
     if (why := _too_few(record, rows, band, 2)) is not None:
         return why
     sums = _sums(record.unit[rows] / record.pointing[rows, None], record.token[rows])
-    return _of_types(read_mean_cosine_between(Directions(sums, sums.total[0], 0)))
+    return _of_types(read_mean_cosine_between(Directions(sums, sums.total[0], _NONE)))
 
 
 def _band_drift(record: Types, *, band: str) -> Reading:
@@ -72,7 +74,7 @@ def _band_drift(record: Types, *, band: str) -> Reading:
         return why
     count, group = record.count[rows], mix(record.token[rows]) % GROUPS
     sums = _sums(record.total[rows] / count[:, None], record.token[rows])
-    return _of_types(read_relative_drift(Centre(sums, by_group(record.norm[rows] / count, group), 0)))
+    return _of_types(read_relative_drift(Centre(sums, by_group(record.norm[rows] / count, group), _NONE)))
 
 
 def _too_few(record: Types, rows: Tensor, band: str, least: int) -> Reading | None:
@@ -85,7 +87,7 @@ def _too_few(record: Types, rows: Tensor, band: str, least: int) -> Reading | No
 def _sums(means: Tensor, token: Tensor) -> Sums:
     """Every type one vector, standing alone."""
     seen = Vectors.see(means, None, mix(token))
-    return Sums.of(seen, torch.ones_like(seen.norm))
+    return Sums.of(seen)
 
 
 def _of_types(reading: Reading) -> Reading:

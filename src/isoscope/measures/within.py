@@ -27,7 +27,7 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
 
 
 def _intra_similarity(record: Within) -> Reading:
-    return _mean(record.n, record.similarity, -1.0)
+    return _mean(int(record.n), record.similarity, -1.0)
 
 
 def _intra_similarity_adjusted(record: Within, directions: Directions) -> Reading:
@@ -46,7 +46,7 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
 
 
 def _rank_residual(record: Within) -> Reading:
-    return _mean(record.n, record.residual, 0.0)
+    return _mean(int(record.n), record.residual, 0.0)
 
 
 MEASURES = (

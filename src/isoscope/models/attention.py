@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -63,16 +63,42 @@ class Attended:
 Receive = Callable[[Site, Attended], None]
 
 
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What one run through a model tells of the next: how its attentions are laid out, once it was checked.
+
+    Kept from batch to batch, it spares the checks, for which a GPU would have to be waited for.
+    """
+
+    counts: dict[Any, int] = field(default_factory=dict)  # attentions in a call of a block on these shapes
+    copies: dict[Any, int] = field(default_factory=dict)
+    rotations: dict[Any, Rotation | str] = field(default_factory=dict)
+    explained: dict[Any, bool] = field(default_factory=dict)
+    across: dict[Any, dict[int, bool]] = field(
+        default_factory=dict
+    )  # by call: whether its attentions are cross
+    traced: set[Any] = field(default_factory=set)  # calls with an attention that only its trail tells
+
+
 @contextmanager
 def attention_tap(
-    module: nn.Module, blocks: Mapping[str, nn.Module], receive: Receive, *, takes: int = 0
+    module: nn.Module,
+    blocks: Mapping[str, nn.Module],
+    receive: Receive,
+    *,
+    takes: int = 0,
+    learnt: Learnt | None = None,
+    unrotated: bool = True,
 ) -> Iterator[None]:
     """While inside, every attention in a block call i is handed to `receive`, at (cross_)attention.i.
 
     The block's hidden state is the tensor number `takes` of those it takes. A model without attention
-    gives nothing; one whose attention is computed where it cannot be seen is an error.
+    gives nothing; one whose attention is computed where it cannot be seen is an error. Where the queries
+    before rotary position are not asked for (`unrotated`), calls that have been `learnt` are not traced.
     """
-    course = _Course({id(part): plain_name(name) for name, part in module.named_modules()}, takes)
+    learnt = Learnt() if learnt is None else learnt
+    names = {id(part): plain_name(name) for name, part in module.named_modules()}
+    course = _Course(names, takes, learnt, unrotated)
     seen = _Seen(course, receive)
     own = {id(block): block for block in blocks.values()}
     parts = {id(part): part for block in own.values() for part in block.modules()}
@@ -106,13 +132,13 @@ def _refuse_fused(module: nn.Module) -> None:
 class _Course:
     """Which call of which block is being run, and which module inside it is the innermost."""
 
-    def __init__(self, names: Mapping[int, str], takes: int) -> None:
-        self.names, self.takes = names, takes
+    def __init__(self, names: Mapping[int, str], takes: int, learnt: Learnt, unrotated: bool) -> None:
+        self.names, self.takes, self.learnt, self.unrotated = names, takes, learnt, unrotated
         self.calls, self.depth = 0, 0
         self.inside: list[str] = []
         self.parts: Counter[str] = Counter()
-        self.counts: dict[Any, int] = {}  # attentions in a call of a block on tensors of these shapes
         self.call: Any = None
+        self.known = False  # this call was traced before and need not be again
         self.over = False  # nothing more to come in this call: what follows need not be remembered
         self.trail = Trail()
 
@@ -126,11 +152,13 @@ class _Course:
         self.parts.clear()
         given = float_tensors(inputs, keywords)
         self.call = (self.calls, *(tensor.shape for tensor in given))
-        self.over = self.counts.get(self.call) == 0
+        counted = self.learnt.counts.get(self.call)
+        self.known = counted is not None and not self.unrotated and self.call not in self.learnt.traced
+        self.over = counted == 0 or self.known
         self.trail.begin(given, self.takes)
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
-        self.counts[self.call] = self.parts.total()
+        self.learnt.counts[self.call] = self.parts.total()
         self.depth -= 1
         self.calls += 1
         self.trail.clear()
@@ -139,7 +167,7 @@ class _Course:
         """Which of its kind in this call of the block; when all that it had before have come, it is over."""
         part = self.parts[kind]
         self.parts[kind] += 1
-        self.over = self.parts.total() == self.counts.get(self.call)
+        self.over = self.known or self.parts.total() == self.learnt.counts.get(self.call)
         return part
 
     def enter(self, part: nn.Module, inputs: Any) -> None:
@@ -158,9 +186,7 @@ class _Seen(TorchFunctionMode):
         self.course, self.receive = course, receive
         self.received = False
         self.heads: int | None = None  # while inside F.multi_head_attention_forward
-        self.copies: dict[tuple[Site, int], int] = {}
-        self.rotations: dict[tuple[Site, int, bool], Rotation | str] = {}
-        self.explained: dict[tuple[Site, int], bool] = {}
+        self.learnt = course.learnt
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -181,6 +207,7 @@ class _Seen(TorchFunctionMode):
             step = self.course.trail.step(given)
             found = from_softmax(given, step, args, kwargs, self.heads)
             if found is not None:
+                self.course.learnt.traced.add(self.course.call)
                 self._take(found, "softmax", out)
         if not self.course.over:
             self.course.trail.note(func, args, kwargs, out)
@@ -216,16 +243,19 @@ class _Seen(TorchFunctionMode):
         why = found.why
         query, key, mask = found.query, found.key, found.mask
         if probabilities is not None and query is not None:
-            if place not in self.explained:
-                self.explained[place] = found.explains(probabilities)
-            if not self.explained[place]:
+            explained = self.learnt.explained
+            if place not in explained:
+                explained[place] = found.explains(probabilities)
+            if not explained[place]:
                 query = key = mask = None
                 why = "the query and key that were traced do not give the scores"
         unrotated, rotate = None, None
         if query is not None and key is not None:
-            key, self.copies[place] = once_each(key, query.shape[1], self.copies.get(place))
-            unrotated, rotate, reason = self._unrotated(query, found.query_step, place)
-            why = why or reason
+            copies, there = self.learnt.copies, (*place, key.shape[1])  # repeated only where there is a mask
+            key, copies[there] = once_each(key, query.shape[1], copies.get(there))
+            if not course.known:
+                unrotated, rotate, reason = self._unrotated(query, found.query_step, place)
+                why = why or reason
         self.received = True
         self.receive(
             site,
@@ -246,13 +276,22 @@ class _Seen(TorchFunctionMode):
             return query, Still(query.shape[2]), ""
         if len(origin.shape) != 4:
             return None, None, "the query is rotated before it has heads of its own"
-        known = self.rotations.get((*place, query.shape[0] > 1))
+        rotations = self.learnt.rotations
+        known = rotations.get((*place, query.shape[0] > 1))
         found = known if isinstance(known, str) else before_rotation(query, origin, known)
-        self.rotations[*place, query.shape[0] > 1] = found if isinstance(found, str) else found[1]
+        rotations[*place, query.shape[0] > 1] = found if isinstance(found, str) else found[1]
         return (None, None, found) if isinstance(found, str) else (*found, "")
 
     def _is_cross(self, query: Step | None, key: Step | None) -> bool:
         """Keys of another input than the hidden state; where that was not seen, by the module's name."""
+        told = self.learnt.across.setdefault(self.course.call, {})
+        number = self.course.parts.total()
+        if self.course.known and number in told:
+            return told[number]
+        told[number] = self._crosses(query, key)
+        return told[number]
+
+    def _crosses(self, query: Step | None, key: Step | None) -> bool:
         trail = self.course.trail
         if query is None or key is None or not key.sources or trail.twice:
             name = ".".join(self.course.inside[-1:]).lower()

@@ -1,9 +1,9 @@
-"""The order of the page: its sections and what they ask, the measures of each, and which share a panel.
+"""The order of the page: its sections, what they ask, and the measures of each.
 
 What a measure is called and which family it is of travels with the run; here is only how a page shows
 those it knows. Decided here: sections that most readers need stand open, and first; the others are folded
-to their heading and what they found. Of forms of one thing one is drawn, the others are in the table. A
-section may show a measure of another family again, beside its own: attention as it is, and without a part.
+to their heading and what they found. A section may show a measure of another family again, beside its own:
+attention as it is, and without a part. Which measures share a panel is in `panels`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ FAMILIES: dict[str, Family] = {
             "isoscore_star",
             "top_share",
             "stable_rank",
+            "singular_entropy",
         ),
     ),
     "attention": Family(
@@ -147,8 +148,49 @@ FAMILIES: dict[str, Family] = {
             "partition_isotropy_one_sign",
             "partition_isotropy_first",
             "partition_isotropy_second",
+            "partition_isotropy_float32",
         ),
         folded=True,
+    ),
+    "query_key": Family(
+        "Localisation",
+        "Where would each head look, by its weights alone?",
+        (
+            "trace",
+            "frobenius",
+            "symmetric_share",
+            "propagation_agreement",
+            "softmax_agreement",
+            "regime_density",
+            "walk_slope",
+            "spectrum_mean",
+            "spectrum_variance",
+            "spectral_norm",
+            "query_key_rank",
+            "key_bias_norm",
+            "trace_on_data",
+            "frobenius_on_data",
+            "trace_square",
+            "spectrum_variance_inside",
+        ),
+    ),
+    "vocabulary": Family(
+        "Vocabulary",
+        "Do the rows of the matrices point the same way?",
+        ("frequency_norm_correlation", "frequency_drift_correlation"),
+    ),
+    "norm": Family(
+        "The final norm",
+        "What do its weights do to the cloud?",
+        (
+            "norm_weight_size",
+            "norm_weight_outliers",
+            "norm_bias_size",
+            "bias_vocabulary_cosine",
+            "weight_vocabulary_cosine",
+            "bias_cancels",
+            "drift_removed_by_bias",
+        ),
     ),
     "health": Family(
         "Health",
@@ -156,105 +198,6 @@ FAMILIES: dict[str, Family] = {
         ("not_finite", "zero_vectors", "not_finite_rows", "blind_rows"),
     ),
 }
-
-INSTEAD = {
-    "drift": "relative_drift",
-    "stable_rank": "top_share",
-    "isoscore_star": "isoscore",
-    "self_similarity": "self_similarity_adjusted",
-    "intra_similarity": "intra_similarity_adjusted",
-    "partition_isotropy_one_sign": "partition_isotropy",
-    "partition_isotropy_first": "partition_isotropy",
-    "partition_isotropy_second": "partition_isotropy",
-    "entropy": "normalised_entropy",
-    "largest_score": "score_std",
-    "entropy_without_drift": "normalised_entropy_without_drift",
-    "query_drift": "query_relative_drift",
-    "key_drift": "key_relative_drift",
-    "query_key_product": "query_key_cosine",
-}
-"""Not drawn where the other is, which tells the same or tells it better; both are in the table."""
-
-BESIDE = {
-    "mean_cosine": "mean_cosine_between",
-    "participation_ratio": "participation_ratio_split",
-    "rankme": "effective_rank",
-}
-"""Drawn dotted in the panel of the other where that has one curve only."""
-
-AS_IT_IS, WITHOUT_DRIFT = "as it is", "without the mean query"
-
-TOGETHER: dict[str, dict[str, str]] = {
-    "Mean cosine by frequency of the token": {
-        "mean_cosine_rare": "rare",
-        "mean_cosine_middle": "in between",
-        "mean_cosine_frequent": "frequent",
-    },
-    "Relative drift by frequency of the token": {
-        "relative_drift_rare": "rare",
-        "relative_drift_middle": "in between",
-        "relative_drift_frequent": "frequent",
-    },
-    "CKA with another layer": {"cka_previous": "the previous layer", "cka_first": "the first layer"},
-    "Dimensions among neighbours": {
-        "intrinsic_dimension": "from 2 (TwoNN)",
-        "local_dimension": "from 20",
-    },
-    "Partition isotropy": {
-        "partition_isotropy_unit": "in units of the mean norm",
-        "partition_isotropy": "as the vectors are",
-    },
-    "Normalised entropy": {
-        "normalised_entropy": AS_IT_IS,
-        "normalised_entropy_without_drift": WITHOUT_DRIFT,
-        "normalised_entropy_without_random": "without a random vector",
-    },
-    "Sink mass": {
-        "sink_mass": AS_IT_IS,
-        "sink_mass_without_drift": WITHOUT_DRIFT,
-        "sink_mass_without_random": "without a random vector",
-    },
-    "Normalised entropy over the keys but the first": {
-        "normalised_entropy_beside_first": AS_IT_IS,
-        "normalised_entropy_beside_first_without_drift": WITHOUT_DRIFT,
-    },
-    "Largest weight": {
-        "largest_weight": AS_IT_IS,
-        "largest_weight_without_drift": WITHOUT_DRIFT,
-    },
-    "Relative drift of queries and keys": {
-        "query_relative_drift": "queries",
-        "key_relative_drift": "keys",
-    },
-    "Anisotropy of queries and keys": {"query_anisotropy": "queries", "key_anisotropy": "keys"},
-}
-"""Measures made to be compared: they share a panel where each is one curve of a model, else a scale."""
-
-SCALES: dict[str, tuple[str, ...]] = {
-    "Cosines": ("mean_cosine_between", "mean_cosine", "rogue_contribution", "cosine_variance"),
-    "Directions used": ("participation_ratio_split", "participation_ratio", "effective_rank", "rankme"),
-    "Shares": ("isoscore", "top_share"),
-    "Numbers that stand out": ("outlier_dimensions", "massive_activations"),
-}
-"""More measures that share an axis where there is one site, and they stand as dots."""
-
-DASHED = {
-    "normalised_entropy": "even",
-    "normalised_entropy_beside_first": "even",
-    "sink_mass": "chance",
-    "drift_share": "chance",
-}
-"""What the null of a panel is called that begins with this measure, where a cloud's would mislead."""
-
-MAPS: dict[str, tuple[str, ...]] = {
-    "attention": ("normalised_entropy", "sink_mass"),
-    "drift in attention": ("drift_share", "sink_mass", "sink_mass_without_drift"),
-    "queries": ("query_key_cosine",),
-}
-"""Measures drawn as a map of layers and heads where there are rows of heads, by section."""
-
-TOLD_WHERE_ZERO = ("outlier_dimensions", "massive_activations")
-"""Counts that are not drawn where they are 0 everywhere: the sentence says it."""
 
 _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family.measures}  # the first wins
 
@@ -290,9 +233,12 @@ def in_order(measures: Iterable[str], family: str) -> list[str]:
 
 
 def title_of(measure: str, told: Told) -> str:
-    """The measure's title as the run tells it, else its name in words, with a capital."""
+    """The measure's title as the run tells it, else its name in words, with a capital.
+
+    A letter that stands for something keeps its case: β has no capital that a reader would know.
+    """
     title = name_of(measure, told)
-    return title[:1].upper() + title[1:]
+    return title[:1].upper() + title[1:] if title[:1].isascii() else title
 
 
 def name_of(measure: str, told: Told) -> str:

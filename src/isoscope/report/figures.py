@@ -20,22 +20,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from isoscope.report.colours import MEASURES, MODELS, Pair, sequence
-from isoscope.report.families import (
-    BESIDE,
-    DASHED,
-    INSTEAD,
-    SCALES,
-    TOGETHER,
-    TOLD_WHERE_ZERO,
-    Told,
-    family_of,
-    in_order,
-    name_of,
-    shown_in,
-    title_of,
-)
+from isoscope.report.families import Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.report.marks import HEIGHT, LARGE, curves, dots
-from isoscope.report.readings import ATTENTION, PLACES, Reading, models, read, steps, unique
+from isoscope.report.panels import BESIDE, DASHED, INSTEAD, SCALES, TOGETHER, TOLD_WHERE_ZERO
+from isoscope.report.readings import ATTENTION, PLACES, QUERY_KEY, Reading, models, read, steps, unique
 
 LARGEST = "mean_cosine_between"
 """The measure whose panel is the largest: the headline speaks of it."""
@@ -46,8 +34,13 @@ MOST_CURVES = 12
 APART = 0.01
 """Curves of measures in one panel stand so much of the axis aside: about four pixels."""
 
-KINDS = {"attention": "self-attention", "cross_attention": "cross-attention"}
-"""What kinds of attention are called where there are both."""
+KINDS = {
+    "attention": "self-attention",
+    "cross_attention": "cross-attention",
+    "query_key": "self-attention",
+    "cross_query_key": "cross-attention",
+}
+"""What kinds of attention, and of its weights, are called where there are both."""
 
 LOG_SPAN = 8.0
 """Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
@@ -112,7 +105,7 @@ class Plan:
 def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     """Draw the measures of a family that have a value; `told` is `run.measures`."""
     told = told or {}
-    kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION)
+    kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION, *QUERY_KEY)
     whole = read(rows[rows["head"].isna()])
     readings = [r for r in whole if r.finite and r.kind in kinds and shown_in(r.measure, family, told)]
     again = _again(unique(r.measure for r in readings), family, told)
@@ -141,7 +134,7 @@ def _again(named: list[str], family: str, told: Told) -> set[str]:
 
 def palette(readings: Iterable[Reading]) -> dict[str, Pair]:
     """The colour of every model that was measured, the same in all figures of a page."""
-    names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, "training"))
+    names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
     return {name: MODELS[i % len(MODELS)] for i, name in enumerate(names)}
 
 
@@ -155,7 +148,7 @@ def _drawn(readings: list[Reading], named: list[str]) -> list[str]:
 def _plan(readings: list[Reading], family: str, colours: dict[str, Pair]) -> Plan:
     sites = unique(_along_steps(r) for r in sorted(readings, key=lambda r: r.place))
     along_steps, names = steps(readings), {name: colours[name] for name in models(readings)}
-    attended = tuple(kind for kind in ATTENTION if any(r.kind == kind for r in readings))
+    attended = tuple(kind for kind in KINDS if any(r.kind == kind for r in readings))
     kinds = attended if len(attended) > 1 else ("",)
     if family == "training" or (len(along_steps) > 1 and (len(sites) == 1 or len(along_steps) > MOST_CURVES)):
         return Plan("step", tuple(sites), names, kinds)
@@ -166,7 +159,7 @@ def _plan(readings: list[Reading], family: str, colours: dict[str, Pair]) -> Pla
 
 def _along_steps(reading: Reading) -> str:
     """The site as a curve along the steps is called: attention by its layer, whatever its kind."""
-    return f"layer {reading.layer}" if reading.kind in ATTENTION else reading.site
+    return f"layer {reading.layer}" if reading.kind in KINDS else reading.site
 
 
 def heading_of(title: str, model: str, kind: str) -> str:
@@ -204,7 +197,7 @@ def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, l
                 drawn += [Panel(tuple(group), title, remark, figure, tuple(key.items()))] if shown else []
             continue
         if alone and len(plan.kinds) > 1:
-            key = dict(zip(KINDS.values(), MEASURES, strict=False))
+            key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
                 shown = [r for r in own if r.measure == measure]
                 figure = curves(

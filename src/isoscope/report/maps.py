@@ -2,7 +2,9 @@
 
 Decided here: a share or an entropy is coloured from 0 to 1, whatever is there, so that maps of two models
 can be compared; masses of the sink, which are small in most models, from 0 to the largest of the section,
-the same for all its maps; cosines from −1 through 0 to 1. Of several steps the last one is drawn.
+the same for all its maps; cosines from −1 through 0 to 1. What has no bounds goes to the largest of nineteen
+heads in twenty, the rest being coloured as those are, so that one head does not bleach all others. Of several
+steps the last one is drawn.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from isoscope.report.colours import AMOUNT, SIGNED, Pair
-from isoscope.report.families import MAPS, Told, title_of
-from isoscope.report.figures import Panel, heading_of
+from isoscope.report.families import Told, title_of
+from isoscope.report.figures import KINDS, Panel, heading_of
 from isoscope.report.marks import MOST_TICKS, blank, telling
 from isoscope.report.numbers import short
-from isoscope.report.readings import ATTENTION, Reading, models, read, steps
+from isoscope.report.panels import MAPS
+from isoscope.report.readings import Reading, models, read, steps
 
 CELL = 22
 """Pixels a layer where there are few; many share `TALLEST`."""
@@ -28,19 +31,21 @@ GAP_UNTIL = 48
 """With more layers or heads than this, cells have no gap between them."""
 
 _BELOW, _ABOVE = 44, 8
-_SIGNED = ("query_key_cosine",)
+_SIGNED = ("query_key_cosine", "propagation_agreement")
 _TO_LARGEST = ("sink_mass", "sink_mass_without_drift")
+_UNBOUNDED = {"trace": True, "frobenius": False}  # whether it has a sign
+_MOST_HEADS = 0.95
 
 
 def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Panel, ...]:
     """One panel for each map of this section, model and kind of attention; none without rows of heads."""
     headed = rows["head"].notna() & rows["measure"].isin(MAPS.get(family, ()))
-    readings = [r for r in read(rows[headed]) if r.kind in ATTENTION]
+    readings = [r for r in read(rows[headed]) if r.kind in KINDS]
     several = len(models(readings)) > 1
-    crossed = any(r.kind == "cross_attention" for r in readings)
+    crossed = any(r.kind.startswith("cross_") for r in readings)
     top = max((r.value for r in readings if r.measure in _TO_LARGEST and r.finite), default=1.0)
     drawn = []
-    for measure, name, kind in product(MAPS.get(family, ()), models(readings), ATTENTION):
+    for measure, name, kind in product(MAPS.get(family, ()), models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
         last = steps(own)[-1:]
         own = [r for r in own if not last or r.step == last[0]]
@@ -49,8 +54,16 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
         title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
         remark = f"by head, step {last[0]:,}" if last else "by head"
         low, high = (-1.0, 1.0) if measure in _SIGNED else (0.0, top if measure in _TO_LARGEST else 1.0)
+        if measure in _UNBOUNDED:
+            high = _usual([abs(r.value) for r in readings if r.measure == measure and r.finite])
+            low = -high if _UNBOUNDED[measure] else 0.0
         drawn.append(Panel((measure,), title, remark, _map(own, low, high or 1.0)))
     return tuple(drawn)
+
+
+def _usual(sizes: list[float]) -> float:
+    """The largest of all but the few that stand out."""
+    return sorted(sizes)[math.ceil(_MOST_HEADS * len(sizes)) - 1] or 1.0
 
 
 def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
@@ -67,12 +80,15 @@ def _map(own: list[Reading], low: float, high: float) -> go.Figure:
     stops = SIGNED if low < 0 else AMOUNT
     gap = 1 if max(len(layers), len(heads)) <= GAP_UNTIL else 0
     ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
+    values = [r.value for r in own if r.finite]
+    over = ["≤ " if min(values) < low else "", "", "≥ " if max(values) > high else ""]
     figure.add_heatmap(
         x=heads,
         y=layers,
         z=[[r.value if r and r.finite else None for r in line] for line in cells],
         hovertext=[[telling(r) if r else "" for r in line] for line in cells],
         hoverinfo="text",
+        meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
         colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
         zmin=low,
         zmax=high,
@@ -82,7 +98,7 @@ def _map(own: list[Reading], low: float, high: float) -> go.Figure:
             "thickness": 8,
             "outlinewidth": 0,
             "tickvals": ticks,
-            "ticktext": [short(tick, 2) for tick in ticks],
+            "ticktext": [f"{more}{short(tick, 2)}" for more, tick in zip(over, ticks, strict=True)],
             "x": 1.02,
             "xpad": 4,
             "ypad": 0,

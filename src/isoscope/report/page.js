@@ -17,6 +17,9 @@ function draw(isDark, within = document) {
     );
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["toImage"]] };
     Plotly.react(node, data, layout, options);
+    if (node.dataset.heard) continue;
+    node.dataset.heard = "true";
+    node.on("plotly_click", ({ points: [detail] }) => node.dispatchEvent(new CustomEvent("cell", { detail })));
   }
 }
 

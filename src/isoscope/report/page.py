@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,22 +20,32 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from isoscope.report.clouds import MARKS, SERIES, Album, album
 from isoscope.report.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.report.families import FAMILIES, Family, family_of, in_order, shown_in, title_of
+from isoscope.report.families import FAMILIES, Family, Told, family_of, in_order, shown_in, title_of
 from isoscope.report.figures import Drawn, Panel, figures
 from isoscope.report.maps import colours, maps
 from isoscope.report.readings import unique
 from isoscope.report.scatter import scatter
+from isoscope.report.sentences_weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
 from isoscope.report.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
+from isoscope.report.weights import WeightSection, is_weighed, weight_sections
 from isoscope.report.words import CLAIM, SCALE_OF_WORDS, headline, sentences
 from isoscope.results.schema import Run
 
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
+_SCRIPTS = ("page.js", "picker.js", "clouds.js", "weights.js")
+
+Explanation = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A measure's name, its title, and the parts of what the run tells of it."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A family on the page: its question, what it says, its panels: the claim's large in front, maps last."""
+    """A family on the page: its question, what it says, its panels: the claim's large in front, maps last.
+
+    `clouds` are the pictures of queries and keys, in their section.
+    """
 
     family: str
     shown: Family
@@ -44,12 +54,19 @@ class Section:
     small: tuple[Panel, ...]
     maps: tuple[Panel, ...]
     drawn: Drawn
-    explained: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
+    explained: tuple[Explanation, ...]
+    clouds: Album | None = None
 
     @property
     def id(self) -> str:
         """What a link to it is called."""
         return self.family.replace(" ", "-")
+
+    @property
+    def colours(self) -> tuple[Pair, ...]:
+        """Every colour in its figures."""
+        clouds = self.clouds.colours if self.clouds else ()
+        return (*self.drawn.colours, *colours(self.maps), *clouds)
 
     @property
     def wide(self) -> bool:
@@ -62,20 +79,32 @@ class Section:
         return self.drawn.across == 2 or len(self.maps) in (1, 2, 4)
 
 
-def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:
-    """The text of `report.html`; `facts` is what is known of each unit (its "notes" are shown as notes)."""
+def page(
+    run: Run,
+    rows: pd.DataFrame,
+    facts: Mapping[str, Mapping[str, object]],
+    points: pd.DataFrame | None = None,
+) -> str:
+    """The text of `report.html`.
+
+    `facts` is what is known of each unit (its "notes" are shown as notes), `points` those of its pictures.
+    """
     told = run.measures
-    named = [str(m) for m in rows["measure"].drop_duplicates()]
+    seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
+    named = [str(m) for m in seen["measure"].drop_duplicates()]
     families = unique([*FAMILIES, *(family_of(m, told) for m in named)])
-    sections = [section for f in families if f != "health" and (section := _section(run, rows, f))]
-    plotly, own = _plotly(), _file("page.js")
+    sections = [section for f in families if f != "health" and (section := _section(run, seen, f, points))]
+    weighed = weight_sections(rows, points, told, _length(run), sentences)
+    plotly, own = _plotly(), "".join(map(_file, _SCRIPTS))
     shown = table(rows, told)
     return _template().render(
         run=run,
         headline=headline(rows),
         scale_of_words=SCALE_OF_WORDS,
+        scale_of_weights=SCALE_OF_WEIGHTS,
+        weighed=weighed,
         sections=sections,
-        foldable=not all(section.shown.folded for section in sections),
+        foldable=bool(weighed) or not all(section.shown.folded for section in sections),
         health=sentences(rows, "health"),
         notes=notes(rows, facts),
         columns=columns(shown),
@@ -94,13 +123,16 @@ def page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]
         plotly=Markup(plotly),
         script=Markup(own),
         policy=_policy(plotly, own),
-        dark=_json(_dark(sections)),
+        dark=_json(_dark([*weighed, *sections])),
         title_of=lambda measure: title_of(measure, told),
+        explanations=lambda measures: _explanations(measures, told),
         figure_json=lambda panel: _json(json.loads(panel.figure.to_json())),
+        points_json=lambda clouds: _json(clouds.data()),
+        marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )
 
 
-def _section(run: Run, rows: pd.DataFrame, family: str) -> Section | None:
+def _section(run: Run, rows: pd.DataFrame, family: str, points: pd.DataFrame | None) -> Section | None:
     drawn = scatter(rows) if family == "comparison" else figures(rows, family, run.measures)
     mapped = maps(rows, family, run.measures)
     named = [str(m) for m in rows["measure"].drop_duplicates()]
@@ -108,7 +140,6 @@ def _section(run: Run, rows: pd.DataFrame, family: str) -> Section | None:
     if not (drawn.panels or mapped) or not covered:
         return None
     shown = [m for m in named if shown_in(m, family, run.measures)]
-    explained = tuple((m, title_of(m, run.measures), _explained(run.measures.get(m, {}))) for m in covered)
     return Section(
         family=family,
         shown=FAMILIES.get(family) or Family(family.replace("_", " ").capitalize(), "", ()),
@@ -117,18 +148,29 @@ def _section(run: Run, rows: pd.DataFrame, family: str) -> Section | None:
         small=tuple(p for p in drawn.panels if p.measures[0] != CLAIM),
         maps=mapped,
         drawn=drawn,
-        explained=tuple(item for item in explained if item[2]),
+        explained=_explanations(covered, run.measures),
+        clouds=album(points, rows) if family == "queries" else None,
     )
+
+
+def _explanations(measures: Iterable[str], told: Told) -> tuple[Explanation, ...]:
+    """Those of these measures that the run explains: name, title, and each part of the explanation."""
+    found = [(m, title_of(m, told), _explained(told.get(m, {}))) for m in measures]
+    return tuple(item for item in found if item[2])
 
 
 def _explained(told: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple((key, str(told[key])) for key in _EXPLAINED if told.get(key))
 
 
-def _dark(sections: list[Section]) -> dict[str, str]:
-    pairs: list[Pair] = [INK, SOFT, GRID, PAPER]
-    pairs += [pair for section in sections for pair in (*section.drawn.colours, *colours(section.maps))]
-    return dict(pairs)
+def _length(run: Run) -> int | None:
+    """The length of the sequences that regimes were told for, where it was asked."""
+    asked = run.question.get("length")
+    return asked if isinstance(asked, int) else None
+
+
+def _dark(sections: Iterable[Section | WeightSection]) -> dict[str, str]:
+    return dict([INK, SOFT, GRID, PAPER, *(pair for section in sections for pair in section.colours)])
 
 
 def _json(value: object) -> Markup:
@@ -161,6 +203,10 @@ def _plotly() -> str:
 @cache
 def _template() -> jinja2.Template:
     room = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_file),
     )
-    return room.from_string(_file("page.html"))
+    return room.get_template("page.html")

@@ -19,7 +19,10 @@ from isoscope.report.numbers import listed, short, spread
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
 ATTENTION = ("attention", "cross_attention")
-LAYERED = ("layer", *ATTENTION)
+QUERY_KEY = ("query_key", "cross_query_key")
+"""The weights of attention: queries and keys of every head."""
+
+LAYERED = ("layer", *ATTENTION, *QUERY_KEY)
 """Kinds of site that are numbered, and stand on the axis at their number."""
 
 
@@ -127,6 +130,12 @@ def steps(readings: Iterable[Reading]) -> list[int]:
     return sorted({r.step for r in readings if r.step is not None})
 
 
+def at_last(readings: list[Reading]) -> list[Reading]:
+    """Those of the last step, or all where there are no steps."""
+    last = steps(readings)[-1:]
+    return [r for r in readings if not last or r.step == last[0]]
+
+
 def ends(found: list[Reading]) -> tuple[Reading, Reading]:
     """The largest and the smallest."""
     return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
@@ -142,7 +151,7 @@ def where(readings: Iterable[Reading]) -> str:
     """
     found = list(readings)
     spans = _spans(r for r in found if r.kind == "layer")
-    attended = {kind: [r for r in found if r.kind == kind] for kind in ATTENTION}
+    attended = {kind: [r for r in found if r.kind == kind] for kind in (*ATTENTION, *QUERY_KEY)}
     others = unique(r.site for r in found if r.kind not in LAYERED or r.layer is None)
     return listed(
         [

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from isoscope.report import sentences_attention as attended
 from isoscope.report import sentences_parts as parts
+from isoscope.report import sentences_weights as weighed
 from isoscope.report.numbers import short
 from isoscope.report.readings import ATTENTION, PLACES, Reading, ends, models, of, steps, where
 
@@ -18,11 +19,16 @@ MOST_TOLD = 3
 """So many models are told in turn; the figure shows the others."""
 
 
-def _each(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading]], str]:
-    """Say it of each model at its last step, with the model and the step in front where there are several."""
+def _each(
+    write: Callable[[list[Reading]], list[str]], *, every_site: bool = False
+) -> Callable[[list[Reading]], str]:
+    """Say it of each model at its last step, with the model and the step in front where there are several.
+
+    `every_site` is for weights: others speak of clouds and attention only, whatever else has their measures.
+    """
 
     def told(readings: list[Reading]) -> str:
-        sited = [r for r in readings if r.kind in (*PLACES, *ATTENTION)]
+        sited = [r for r in readings if every_site or r.kind in (*PLACES, *ATTENTION)]
         names, out = models(sited), []
         for name in names[:MOST_TOLD]:
             own = [r for r in sited if r.model == name]
@@ -178,6 +184,9 @@ SENTENCES: dict[str, Callable[[list[Reading]], str]] = {
     "layers": _each(parts.layers),
     "sample": _each(parts.sample),
     "partition": _each(parts.partition),
+    "query_key": _each(weighed.localisation, every_site=True),
+    "vocabulary": _each(weighed.vocabulary, every_site=True),
+    "norm": _each(weighed.norm, every_site=True),
     "comparison": parts.comparison,
     "training": _training,
     "health": _health,

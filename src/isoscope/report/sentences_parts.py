@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from isoscope.report.families import TOGETHER
 from isoscope.report.numbers import listed, short
+from isoscope.report.panels import TOGETHER
 from isoscope.report.readings import Reading, ends, of, unique, where
 
 MOST_NAMED = 4

@@ -10,13 +10,16 @@ import pandas as pd
 
 from isoscope.report.families import title_of
 from isoscope.report.numbers import ABSENT, short
-from isoscope.report.readings import ATTENTION, Reading, models, read, unique, where
+from isoscope.report.readings import ATTENTION, QUERY_KEY, Reading, models, read, unique, where
 
 MOST_ROWS = 3000
 """More rows make a browser slow; the page says how many it leaves out and where they are."""
 
-NAMING = ("rogue_contribution", "outlier_dimensions", "massive_activations", "largest_activation")
-"""Measures whose note is part of the value (it names a dimension) and no remark on it."""
+NAMING = (
+    *("rogue_contribution", "outlier_dimensions", "massive_activations", "largest_activation"),
+    *("trace", "trace_on_data", "regime_density", "propagation_agreement", "softmax_agreement"),
+)
+"""Measures whose note is part of the value (a dimension, a regime, a p) and no remark on it."""
 
 NUMBERS = ("step", "value", "null", "95 % interval", "n")
 """Columns set to the right."""
@@ -59,7 +62,7 @@ def _line(reading: Reading, title: str, several: bool, stepped: bool) -> Line:
     line: Line = {"model": _words(reading.model)} if several else {}
     if stepped:
         line["step"] = _number(reading.step)
-    kinds = ("layer", "output", "cloud", *ATTENTION)
+    kinds = ("layer", "output", "cloud", *ATTENTION, *QUERY_KEY)
     kind = kinds.index(reading.kind) if reading.kind in kinds else len(kinds)
     place = 10**8 * kind + 10**4 * reading.place + (-1 if reading.head is None else reading.head)
     line["site"] = Cell(reading.site, str(place), True)

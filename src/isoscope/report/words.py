@@ -18,6 +18,7 @@ from isoscope.report.readings import Reading, models, of, read, steps, where
 from isoscope.report.sentences import SENTENCES
 from isoscope.report.sentences_attention import in_brief
 from isoscope.report.sentences_parts import generic
+from isoscope.report.sentences_weights import in_brief as weights_in_brief
 
 CLAIM = "mean_cosine_between"
 ISOTROPIC = 0.0
@@ -44,7 +45,7 @@ _SUBJECT = "mean cosine between sequences"
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """The one sentence that says what was found, and of one model a second one on its attention."""
+    """The one sentence that says what was found, and further ones on attention and on weights."""
     readings = read(rows[rows["head"].isna()])
     attended = ""
     if len(models(readings)) == 1:
@@ -52,7 +53,20 @@ def headline(rows: pd.DataFrame) -> str:
         attended = in_brief([r for r in readings if last is None or r.step == last])
         if attended and last is not None:
             attended = f"At step {last:,}, {attended[0].lower()}{attended[1:]}"
-    return " ".join(filter(None, [_clouds(readings), attended]))
+    weighed = _weights(read(rows))
+    clouds = "" if weighed and not of(readings, CLAIM) else _clouds(readings)
+    return " ".join(filter(None, [clouds, attended, weighed]))
+
+
+def _weights(readings: list[Reading]) -> str:
+    """What is said of weights, of each model at its last step; empty where none were measured."""
+    out = []
+    for name in models(readings)[:MOST_NAMED]:
+        own = [r for r in readings if r.model == name and r.finite]
+        last = steps(own)[-1:]
+        said = weights_in_brief([r for r in own if not last or r.step == last[0]])
+        out += [f"{name}: {said[0].lower()}{said[1:]}" if said and len(models(readings)) > 1 else said]
+    return " ".join(filter(None, out))
 
 
 def _clouds(readings: list[Reading]) -> str:

@@ -1,9 +1,10 @@
-"""The run folder: `run.json`, `rows/*.parquet`, `report.html`. One unit of work is one file.
+"""The run folder: `run.json`, `rows/*.parquet`, `points/*.parquet`, `report.html`. A unit has a file of each.
 
 Every file is written aside and renamed, so a reader never meets half a file and a failed write leaves
 nothing. A folder belongs to one question: asking the same again resumes it, asking another is refused.
 What is known of one unit only (its weights' hash, its notes) travels in that unit's Parquet file, so
-that many workers can write into one folder without sharing a file.
+that many workers can write into one folder without sharing a file. The points of a unit's pictures are
+written before its rows: a unit that has rows has its points, and points without rows are not read.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.points import POINT_COLUMNS, points_frame
 from isoscope.results.schema import COLUMNS, SCHEMA, Row, Run, frame
 
-_ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64()}
-_ARROW_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+_ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "float32": pa.float32()}
 _FACTS = b"isoscope"
 
 
@@ -44,14 +45,22 @@ class RunFolder:
         """The units that are there, by name of their file, so the order does not depend on the disk."""
         return [str(self._read(file)[1]["unit"]) for file in self._files()]
 
-    def write(self, unit: str, rows: Iterable[Row] | pd.DataFrame, facts: Mapping[str, object]) -> None:
-        """Keep the rows of one unit and what is known of it, whole or not at all."""
+    def write(
+        self,
+        unit: str,
+        rows: Iterable[Row] | pd.DataFrame,
+        facts: Mapping[str, object],
+        points: pd.DataFrame | None = None,
+    ) -> None:
+        """Keep the rows of one unit, what is known of it and its points, whole or not at all."""
+        told = {"unit": unit, "schema": SCHEMA}
         table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
-        body = pa.Table.from_pandas(table, schema=_ARROW_SCHEMA, preserve_index=False)
-        note = json.dumps({"unit": unit, "schema": SCHEMA, **facts}, sort_keys=True)
-        buffer = pa.BufferOutputStream()
-        pq.write_table(body.replace_schema_metadata({_FACTS: note.encode()}), buffer)
-        _write_whole(self._file(unit), buffer.getvalue().to_pybytes())
+        body = _parquet(table, COLUMNS, {**told, **facts})
+        if points is not None and len(points):
+            pictures = _parquet(points, POINT_COLUMNS, told)
+            _make_folders(self.path / "points")
+            _write_whole(self._beside(self._file(unit)), pictures)
+        _write_whole(self._file(unit), body)
 
     def write_page(self, text: str) -> Path:
         """Keep the page, and say where."""
@@ -65,6 +74,14 @@ class RunFolder:
         tables = [self._read(file)[0] for file in files]
         return pd.concat(tables, ignore_index=True) if tables else frame([])
 
+    def points(self, unit: str | None = None) -> pd.DataFrame:
+        """The points of one unit's pictures, or of all units', with the unit in a first column."""
+        kept = self._files() if unit is None else [file for file in [self._file(unit)] if file.exists()]
+        found = [self._read(file, POINT_COLUMNS) for file in map(self._beside, kept) if file.exists()]
+        tables = [table.assign(unit=str(facts["unit"])) for table, facts in found]
+        every = pd.concat(tables, ignore_index=True) if tables else points_frame([]).assign(unit="")
+        return every[["unit", *POINT_COLUMNS]].astype({"unit": "str"})
+
     def facts(self) -> dict[str, dict[str, object]]:
         """What is known of each unit, by unit."""
         return {str(facts["unit"]): facts for _, facts in map(self._read, self._files())}
@@ -76,14 +93,18 @@ class RunFolder:
         plain = re.sub(r"[^A-Za-z0-9]+", "-", unit).strip("-")[-48:]
         return self.path / "rows" / f"{plain}-{hashlib.sha256(unit.encode()).hexdigest()[:8]}.parquet"
 
+    def _beside(self, file: Path) -> Path:
+        """The points that belong to a file of rows."""
+        return self.path / "points" / file.name
+
     @staticmethod
-    def _read(file: Path) -> tuple[pd.DataFrame, dict[str, object]]:
+    def _read(file: Path, columns: dict[str, str] = COLUMNS) -> tuple[pd.DataFrame, dict[str, object]]:
         try:
             table = pq.read_table(file)
             facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
             if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
                 raise _other_schema(file, facts.get("schema"))
-            return table.to_pandas()[list(COLUMNS)].astype(COLUMNS), {"unit": file.stem, **facts}
+            return table.to_pandas()[list(columns)].astype(columns), {"unit": file.stem, **facts}
         except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
             why = str(reason).splitlines()[0].rstrip(".")
             raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
@@ -138,6 +159,16 @@ def read_run(path: str | Path) -> RunFolder:
     ):
         raise IsoscopeError(f"{file} does not have the fields of a run: {', '.join(parts)}.")
     return RunFolder(folder, Run(**{name: told[name] for name in parts}))
+
+
+def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, object]) -> bytes:
+    """A table as the bytes of a Parquet file, with what is told of it in the file's metadata."""
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
+    body = pa.Table.from_pandas(table, schema=schema, preserve_index=False)
+    note = json.dumps(told, sort_keys=True)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(body.replace_schema_metadata({_FACTS: note.encode()}), buffer)
+    return bytes(buffer.getvalue().to_pybytes())
 
 
 def _other_schema(file: Path, found: object) -> IsoscopeError:

@@ -14,7 +14,9 @@ import pandas as pd
 
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.measures.table import choose
+from isoscope.results.points import points_frame
 from isoscope.results.schema import Row, frame
+from isoscope.run.pictures import MOST, heads_left_out, pictures
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
 from isoscope.stats.counterfactual import Counterfactual
@@ -44,9 +46,13 @@ class Observation:
         """The rows, marked with the run they belong to."""
         return [replace(row, run=run) for row in self._rows]
 
+    def points(self, most: int = MOST) -> pd.DataFrame:
+        """The points of pictures, at most so many: of each head of attention, its queries and keys."""
+        return points_frame(pictures(self.records, most))
+
     def notes(self) -> list[str]:
-        """What a reader must know: remarks of the run, and vectors that could not be used."""
-        told = list(self.remarks)
+        """What a reader must know: remarks of the run, vectors that could not be used, heads not drawn."""
+        told = [*self.remarks, *filter(None, [heads_left_out(self.records)])]
         for row in self._rows:
             if row.measure == "not_finite" and row.value > 0:
                 where = Site(row.kind, row.layer)

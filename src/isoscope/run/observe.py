@@ -42,6 +42,7 @@ def observe(
     counterfactual: bool = True,
     seed: int = 0,
     memory: float = DEFAULT,
+    covariance_rows: float = 1.0,
     progress: Progress | None = None,
 ) -> Observation:
     """Measure a model's representations and its attention over data, exactly, in one pass.
@@ -50,10 +51,15 @@ def observe(
     address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
     `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for
     every head. `counterfactual` reads attention once more, on at most 64 sequences, without each head's mean
-    query. `memory` bounds the bytes that records may take. `progress` is called with (sequences done,
-    sequences in all).
+    query. `memory` bounds the bytes that records may take; covariances are made of the share
+    `covariance_rows` of the vectors, chosen by a hash of their places. `progress` is called with
+    (sequences done, sequences in all).
     """
     choose(measures)  # a name that does not exist is told before anything runs
+    if not 0 < covariance_rows <= 1:
+        raise IsoscopeError(
+            f"covariance_rows is a share of the vectors, above 0 and at most 1; got {covariance_rows}."
+        )
     source = _as_model(model)
     batches = _as_batches(data, source, seed)
     total = batches.size if isinstance(batches, Data) else None
@@ -68,7 +74,7 @@ def observe(
             chosen = choose(measures, _offered(first, sites, counterfactual))
             _refuse_without_attention(chosen, found, measures)
             _refuse_nothing(chosen, sites, layers)
-            folder = _folder(sites, chosen, found, memory)
+            folder = _folder(sites, chosen, found, memory, covariance_rows)
         batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
         folder.fold(source.module, batch)
         if folder.counterfactual:
@@ -99,11 +105,14 @@ def observe(
     )
 
 
-def _folder(sites: tuple[Site, ...], chosen: Iterable[Measure], found: Survey, memory: float) -> Folder:
+def _folder(
+    sites: tuple[Site, ...], chosen: Iterable[Measure], found: Survey, memory: float, covariance_rows: float
+) -> Folder:
     stats = _stats(chosen)
     widths = [found.width(site) for site in sites if site in found.shapes]
     kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], memory)
-    return Folder(sites, kept, tuple(stat for stat in stats if stat in OF_ATTENTION), found)
+    attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
+    return Folder(sites, kept, attention, found, covariance_rows)
 
 
 def _refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
 
 
 class Stat(Protocol):
-    """A frozen record of a stream: `of` one batch, `merge` with another's."""
+    """A frozen record of a stream: `of` one batch, `merge` with another's.
+
+    Those that look at nothing but sums of vectors say so (`of_sums`): they take those of many sites at once.
+    """
 
     @classmethod
     def of(cls, seen: Any, parts: int = 2) -> Self:
@@ -24,3 +34,31 @@ class Stat(Protocol):
     def size(width: int, parts: int) -> int:
         """Bytes a record takes for vectors of this width."""
         ...
+
+
+def added(one: T, other: T) -> T:
+    """Two records of sums as one: every tensor in them added, in one go (on a GPU, one launch)."""
+    sums = iter(torch._foreach_add(list(_tensors(one)), list(_tensors(other))))
+    return _rebuilt(one, sums)
+
+
+def unstacked(record: T, many: int) -> list[T]:
+    """A record of `many` sites at once as one of each: its tensors cut along their first axis."""
+    columns = zip(*(tensor.unbind(0) for tensor in _tensors(record)), strict=True)
+    made = [_rebuilt(record, iter(values)) for values in columns]
+    assert len(made) == many
+    return made
+
+
+def _tensors(record: Any) -> Iterator[Tensor]:
+    for field in fields(record):
+        value = getattr(record, field.name)
+        yield from _tensors(value) if is_dataclass(value) else (value,)
+
+
+def _rebuilt(record: Any, values: Iterator[Tensor]) -> Any:
+    made = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        made[field.name] = _rebuilt(value, values) if is_dataclass(value) else next(values)
+    return type(record)(**made)

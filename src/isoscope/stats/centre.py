@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import torch
 from torch import Tensor
 
-from isoscope.stats.seen import GROUPS, Vectors, by_group
+from isoscope.stats.base import added
+from isoscope.stats.seen import GROUPS, Summed, Vectors
 from isoscope.stats.sums import Sums
 
 
@@ -18,20 +18,19 @@ class Centre:
 
     sums: Sums
     norms: Tensor  # [G] Σ ‖x‖
-    not_finite: int
+    not_finite: Tensor  # []
+    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
         """Fold one batch."""
-        group = seen.key % GROUPS
-        group = group if seen.sequence is None else group[seen.sequence]
-        return cls(Sums.of(seen, torch.ones_like(seen.norm)), by_group(seen.norm, group), seen.not_finite)
+        norms = seen.sums.norms
+        norms = norms if seen.places.sequence is None else norms @ seen.places.member.T
+        return cls(Sums.of(seen), norms, seen.not_finite)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
-        return type(self)(
-            self.sums.merge(other.sums), self.norms + other.norms, self.not_finite + other.not_finite
-        )
+        return added(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:

@@ -52,31 +52,27 @@ class Counterfactual:
     def of(cls, seen: Counterfact, parts: int = 2) -> Self:
         """Fold one batch."""
         heads = seen.heads
+        counts = heads.counts[:, None]
         both = heads.rows.score_variance.isfinite() & seen.drift_variance.isfinite()
         both = both & seen.without.score_variance.isfinite()
-
-        def total(values: Tensor) -> Tensor:
-            return row_sums(torch.where(both, values.double(), torch.nan), heads.counts, heads.key)
-
+        one = torch.ones_like(seen.drift_variance)
+        split = row_sums((seen.drift_variance, seen.without.score_variance, one), both & counts, heads.key)
         beside, beside_without = _beside_first(heads.rows), _beside_first(seen.without)
         known = beside.isfinite() & beside_without.isfinite()
-
-        def known_total(values: Tensor) -> Tensor:
-            return row_sums(torch.where(known, values, torch.nan), heads.counts, heads.key)
-
-        counted = both & heads.counts[:, None]
+        others = row_sums((beside, beside_without, one), known & counts, heads.key)
+        counted = both & counts
         chance = torch.where(counted, 1 / (seen.behind.double() + 1), 0)  # NaN stays: it is not known then
         return cls(
             rows=Rows.of(heads),
             without=Rows.of(Heads(seen.without, heads.counts, heads.key)),
             random=Rows.of(Heads(seen.random, heads.counts, heads.key)),
-            drift=total(seen.drift_variance),
-            rest=total(seen.without.score_variance),
-            split=total(torch.ones_like(seen.drift_variance)),
+            drift=split[0],
+            rest=split[1],
+            split=split[2],
             chance=group_sums(chance.sum(2), heads.key),
-            beside=known_total(beside),
-            beside_without=known_total(beside_without),
-            beside_count=known_total(torch.ones_like(beside)),
+            beside=others[0],
+            beside_without=others[1],
+            beside_count=others[2],
         )
 
     def merge(self, other: Self) -> Self:

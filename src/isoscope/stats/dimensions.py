@@ -8,9 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
-from isoscope.kernels.sums import slices
-from isoscope.stats.seen import Vectors
+from isoscope.stats.seen import Summed, Vectors
 
 
 @dataclass(frozen=True)
@@ -22,23 +20,13 @@ class Dimensions:
     scatter: Tensor  # [d]
     largest: Tensor  # [d]
     massive: Tensor  # [d]
+    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
         """Fold one batch."""
-        device, n = seen.points.device, len(seen.points)
-        zero = torch.zeros(seen.width, dtype=torch.float64, device=device)
-        total, scatter, largest = zero.clone(), zero.clone(), zero.clone()
-        for _, part in slices(seen.points):
-            total += part.sum(0)
-            largest = torch.maximum(largest, part.abs().amax(0))
-        mean = total / max(n, 1)
-        for _, part in slices(seen.points):
-            scatter += ((part - mean) ** 2).sum(0)
-        massive = _massive(seen) if n and float(largest.max()) > MASSIVE else zero
-        return cls(
-            torch.tensor(float(n), dtype=torch.float64, device=device), mean, scatter, largest, massive
-        )
+        found = seen.sums
+        return cls(found.count.sum(-1), found.mean, found.scatter, found.largest, found.beyond)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, by Chan's rule."""
@@ -57,14 +45,3 @@ class Dimensions:
     def size(width: int, parts: int) -> int:
         """Bytes: four numbers a dimension."""
         return 8 * (4 * width + 1)
-
-
-def _massive(seen: Vectors) -> Tensor:
-    """The massive activations of every dimension, [d]; only sequences that reach far are looked into."""
-    far = seen.points.abs().amax(1) > MASSIVE
-    label = torch.arange(len(far), device=far.device) if seen.sequence is None else seen.sequence
-    found = torch.zeros(seen.width, dtype=torch.float64, device=far.device)
-    for name in torch.unique(label[far]).tolist():
-        size = seen.points[label == name].double().abs()
-        found += ((size > MASSIVE) & (size >= TIMES_MEDIAN * size.median())).sum(0)
-    return found

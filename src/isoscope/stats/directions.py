@@ -8,8 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import slices
-from isoscope.stats.seen import GROUPS, Vectors
+from isoscope.stats.base import added
+from isoscope.stats.seen import GROUPS, Summed, Vectors
 from isoscope.stats.sums import Sums
 
 
@@ -24,20 +24,18 @@ class Directions:
 
     sums: Sums
     squares: Tensor  # [d] Σ û_k²
-    zeros: int
+    zeros: Tensor  # []
+    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
         """Fold one batch."""
-        weight = unit_weight(seen)
-        squares = torch.zeros(seen.width, dtype=torch.float64, device=seen.points.device)
-        for rows, part in slices(seen.points):
-            squares += weight[rows] ** 2 @ part**2
-        return cls(Sums.of(seen, weight), squares, int((weight == 0).sum()))
+        found = seen.sums
+        return cls(Sums.of_directions(seen), found.unit_squares, (found.count - found.pointing).sum(-1))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
-        return type(self)(self.sums.merge(other.sums), self.squares + other.squares, self.zeros + other.zeros)
+        return added(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -30,16 +31,17 @@ class Heads:
     key_counts: Tensor | None = None
 
 
-def row_sums(values: Tensor, counts: Tensor, key: Tensor) -> Tensor:
-    """Σ over the rows that count and are finite of `values` [b, h, t], by group of sequences, [G, h]."""
-    used = counts[:, None, :] & values.isfinite()
-    each = torch.where(used, values, 0).double().sum(2)
-    return group_sums(each, key)
+def row_sums(values: Sequence[Tensor], where: Tensor, key: Tensor) -> Tensor:
+    """Σ over the rows `where` [b, h, t] of each of `values` [b, h, t], by group of sequences, [v, G, h].
+
+    A value that is not finite is left out.
+    """
+    each = torch.stack([torch.where(where & x.isfinite(), x, 0).sum(2, dtype=torch.float64) for x in values])
+    return group_sums(each.transpose(0, 1), key).transpose(0, 1).contiguous()
 
 
 def group_sums(each: Tensor, key: Tensor) -> Tensor:
     """The sum over the sequences of each group of `each` [b, …], [G, …]."""
-    member = torch.zeros(GROUPS, len(key), dtype=torch.float64, device=each.device)
-    member[key % GROUPS, torch.arange(len(key), device=each.device)] = 1
+    member = (torch.arange(GROUPS, device=key.device)[:, None] == key % GROUPS).double()
     flat = each.double().reshape(len(key), prod(each.shape[1:]))
     return (member @ flat).reshape(GROUPS, *each.shape[1:])

@@ -13,7 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import label_sums, slices
+from isoscope.kernels.scatter import scatter
 from isoscope.stats.seen import Vectors
 
 
@@ -28,16 +28,13 @@ class Moments:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        part = seen.part(parts)
-        count = torch.bincount(part, minlength=parts).double()
-        mean = label_sums(seen.points, torch.ones_like(seen.norm), part, parts) / count.clamp_min(1)[:, None]
-        scatter = torch.zeros(parts, seen.width, seen.width, dtype=torch.float64, device=seen.points.device)
-        for rows, points in slices(seen.points):
-            centred = points - mean[part[rows]]
-            for p in range(parts):
-                mine = centred[part[rows] == p] if parts > 1 else centred
-                scatter[p].addmm_(mine.T, mine)
-        return cls(count, mean, scatter)
+        seen = seen.thinned
+        count, mean = seen.means(parts)
+        scatters = [
+            scatter(seen.points[rows], seen.kept[rows].double(), centre)
+            for rows, centre in zip(seen.places.rows(parts), mean, strict=True)
+        ]
+        return cls(count, mean, torch.stack(scatters) if parts > 1 else scatters[0][None])
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, by Chan's rule."""
@@ -47,9 +44,8 @@ class Moments:
         share = other.count / count.clamp_min(1)
         apart = other.mean - self.mean
         mean = self.mean + share[:, None] * apart
-        scatter = self.scatter + other.scatter
-        for p, weight in enumerate((self.count * share).tolist()):
-            scatter[p].addr_(apart[p], apart[p], alpha=weight)
+        weighed = (self.count * share)[:, None] * apart
+        scatter = torch.baddbmm(self.scatter + other.scatter, weighed[:, :, None], apart[:, None, :])
         return type(self)(count, mean, scatter)
 
     @staticmethod

@@ -8,7 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import slices
+from isoscope.kernels.scatter import scatter
+from isoscope.stats.base import added
 from isoscope.stats.directions import unit_weight
 from isoscope.stats.seen import Vectors
 
@@ -24,18 +25,14 @@ class Orientation:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        weight = unit_weight(seen)
-        products = torch.zeros(seen.width, seen.width, dtype=torch.float64, device=seen.points.device)
-        total = torch.zeros(seen.width, dtype=torch.float64, device=seen.points.device)
-        for rows, points in slices(seen.points):
-            unit = points * weight[rows, None]
-            products.addmm_(unit.T, unit)
-            total += unit.sum(0)
-        return cls((weight > 0).sum().double(), total, products)
+        seen = seen.thinned
+        found = seen.sums
+        centre = torch.zeros_like(found.mean)
+        return cls(found.pointing.sum(), found.unit.sum(0), scatter(seen.points, unit_weight(seen), centre))
 
     def merge(self, other: Self) -> Self:
         """Add field by field."""
-        return type(self)(self.count + other.count, self.total + other.total, self.products + other.products)
+        return added(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:

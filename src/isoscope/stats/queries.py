@@ -13,6 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from isoscope.stats.base import added
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
 from isoscope.stats.heads import Heads, group_sums
@@ -34,25 +35,41 @@ class HeadSums:
     norms: Tensor  # [G, h]
 
     @classmethod
-    def of(cls, vectors: Tensor, weight: Tensor, key: Tensor) -> HeadSums:
-        """The sums of weight·x for `vectors` [b, h, t, e] and `weight` [b, h, t]; 0 leaves a vector out."""
-        kept = (weight > 0).double()
-        norm = torch.where(weight > 0, weight * torch.linalg.vector_norm(vectors, dim=-1), 0)
-        counts, each = kept.sum(2), (weight[:, :, None] @ vectors)[:, :, 0]
+    def of(cls, kept: Tensor, norm: Tensor, each: Tensor, key: Tensor) -> HeadSums:
+        """From which are summed and their norms [b, h, t], and the sums of sequences, `each` [b, h, e]."""
+        counts = kept.sum(2, dtype=torch.float64)
+        numbers = torch.stack(
+            [counts, (counts > 0).double(), (norm**2).sum(2), counts**2, (each**2).sum(2), norm.sum(2)], 1
+        )
+        count, sequences, squared, count_squared, total_squared, norms = group_sums(numbers, key).unbind(1)
         return cls(
-            count=group_sums(counts, key),
-            sequences=group_sums((counts > 0).double(), key),
+            count=count,
+            sequences=sequences,
             total=group_sums(each, key),
-            squared=group_sums((norm**2).sum(2), key),
-            count_squared=group_sums(counts**2, key),
-            total_squared=group_sums((each**2).sum(2), key),
+            squared=squared,
+            count_squared=count_squared,
+            total_squared=total_squared,
             counted_total=(each * counts[..., None]).sum(0),
-            norms=group_sums(norm.sum(2), key),
+            norms=norms,
+        )
+
+    @classmethod
+    def pair(cls, vectors: Tensor, counts: Tensor, key: Tensor) -> tuple[HeadSums, HeadSums]:
+        """The sums of `vectors` [b, h, t, e] that count [b, t] and are finite, and of their directions."""
+        norm = torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float64)
+        kept = counts[:, None, :] & norm.isfinite()
+        norm = torch.where(kept, norm, 0)
+        pointing = norm > 0
+        vectors = torch.where(kept[..., None], vectors, 0)
+        unit = vectors * torch.where(pointing, 1 / norm, 0)[..., None].to(at_least_single(vectors.dtype))
+        return (
+            cls.of(kept, norm, vectors.sum(2, dtype=torch.float64), key),
+            cls.of(pointing, pointing.double(), unit.sum(2, dtype=torch.float64), key),
         )
 
     def merge(self, other: HeadSums) -> HeadSums:
         """Add field by field."""
-        return HeadSums(**{name: mine + getattr(other, name) for name, mine in vars(self).items()})
+        return added(self, other)
 
     def beside_heads(self, other: HeadSums) -> HeadSums:
         """The heads of another attention of the same block, after those of this one."""
@@ -71,12 +88,12 @@ class HeadSums:
     def centre(self, number: int) -> Centre:
         """One head as a cloud's `Centre`."""
         sums, norms = self.head(number)
-        return Centre(sums, norms, 0)
+        return Centre(sums, norms, norms.new_zeros(()))
 
     def directions(self, number: int) -> Directions:
         """One head as a cloud's `Directions`, where the weights were 1/‖x‖."""
         sums, _ = self.head(number)
-        return Directions(sums, sums.total[0], 0)
+        return Directions(sums, sums.total[0], sums.count.new_zeros(()))
 
     @property
     def mean(self) -> Tensor:
@@ -115,30 +132,20 @@ class Queries:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        nothing = seen.rows.visible.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
-        query, keys = (nothing if x is None else x.double() for x in (seen.query, seen.keys))
-        shown = seen.query is not None and seen.keys is not None and seen.key_counts is not None
-        which = seen.key if shown else seen.key[:0]
-        no_counts = seen.counts[:0, :0]
-        query, own = _usable(query, seen.counts if shown else no_counts)
-        keys, others = _usable(keys, seen.key_counts if shown and seen.key_counts is not None else no_counts)
-        turned = HeadSums.of(query, own, which)
-        before = turned
-        if shown and seen.unrotated is not None:
-            before = HeadSums.of(*_usable(seen.unrotated.double(), seen.counts), which)
-        return cls(
-            turned,
-            HeadSums.of(keys, others, which),
-            HeadSums.of(query, _over_norm(query, own), which),
-            HeadSums.of(keys, _over_norm(keys, others), which),
-            before,
-            (query * own[..., None]).mT.matmul(query).sum(0),
-        )
+        query, keys, key_counts, key = seen.query, seen.keys, seen.key_counts, seen.key
+        counts = seen.counts
+        if query is None or keys is None or key_counts is None:
+            query = keys = counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
+            counts = key_counts = counts[:0, :0]
+            key = key[:0]
+        turned, turned_unit = HeadSums.pair(query, counts, key)
+        before = turned if seen.unrotated is None else HeadSums.pair(seen.unrotated, counts, key)[0]
+        of_keys, of_keys_unit = HeadSums.pair(keys, key_counts, key)
+        return cls(turned, of_keys, turned_unit, of_keys_unit, before, _products(query, counts))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
-        sums = {name: getattr(self, name).merge(getattr(other, name)) for name in _PARTS}
-        return replace(self, **sums, products=self.products + other.products)
+        return added(self, other)
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""
@@ -169,13 +176,14 @@ class Queries:
 _PARTS = ("query", "key", "query_unit", "key_unit", "unrotated")
 
 
-def _usable(vectors: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Vectors with those that are not finite made zero, and a weight [b, h, t]: 1 where one counts."""
-    finite = vectors.isfinite().all(-1)
-    weight = (counts[:, None, :] & finite).double()
-    return torch.where(finite[..., None], vectors, 0), weight
+def _products(query: Tensor, counts: Tensor) -> Tensor:
+    """Σ q qᵀ of each head over the queries that count and are finite, [h, e, e]."""
+    usable = counts[:, None, :] & query.isfinite().all(-1)
+    query = torch.where(usable[..., None], query, 0)
+    query = query.to(at_least_single(query.dtype)) if query.is_cuda else query.double()
+    return query.mT.matmul(query).sum(0, dtype=torch.float64)
 
 
-def _over_norm(vectors: Tensor, weight: Tensor) -> Tensor:
-    norm = torch.linalg.vector_norm(vectors, dim=-1)
-    return torch.where(norm > 0, weight / norm, 0)
+def at_least_single(dtype: torch.dtype) -> torch.dtype:
+    """float32 where a dtype holds less."""
+    return dtype if dtype == torch.float64 else torch.float32

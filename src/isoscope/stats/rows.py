@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from isoscope.stats.heads import Heads, group_sums, row_sums
+from isoscope.kernels.row_totals import LOWEST, TOTALS, row_totals
+from isoscope.stats.base import added
+from isoscope.stats.heads import Heads, group_sums
 from isoscope.stats.seen import GROUPS
 
 
@@ -39,45 +41,16 @@ class Rows:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        rows, counts, key = seen.rows, seen.counts, seen.key
-        visible = rows.visible.double()
-        usable = rows.entropy.isfinite()
-        one, nothing = torch.ones_like(visible), torch.full_like(visible, torch.nan)
-        log_visible = torch.where(usable, visible.log(), nothing)
-        several = usable & (visible > 1)
-        sunk = usable & rows.first_key.isfinite()
-
-        def total(values: Tensor, where: Tensor = usable) -> Tensor:
-            return row_sums(torch.where(where, values.double(), nothing), counts, key)
-
-        counted = counts[:, None, :].expand_as(visible)
-        scores = torch.where(counted & usable, rows.max_score.double(), -torch.inf)
-        least = torch.finfo(torch.float64).min
-        return cls(
-            sequences=group_sums((counted & usable).any(2).any(1).double(), key),
-            count=total(one),
-            entropy=total(rows.entropy),
-            log_visible=total(log_visible),
-            several=total(one, several),
-            normalised=total(rows.entropy.double() / log_visible, several),
-            largest=total(rows.largest),
-            effective=total(1 / rows.collision.double()),
-            variance=total(rows.score_variance),
-            distance=total(rows.distance),
-            sunk=total(one, sunk),
-            sink=total(rows.first_key, sunk),
-            chance=total(1 / visible, sunk),
-            score=scores.amax((0, 2)).clamp_min(least)
-            if counts.numel()
-            else scores.new_full((visible.shape[1],), least),
-            unseeing=(counted & (visible == 0)).sum((0, 2)).double(),
-            not_finite=(counted & (visible > 0) & ~usable).sum((0, 2)).double(),
-        )
+        each, score = row_totals(seen.rows, seen.counts)
+        sums = dict(zip(TOTALS, group_sums(each.transpose(0, 1), seen.key).unbind(1), strict=True))
+        lost = {name: sums.pop(name).sum(0) for name in ("unseeing", "not_finite")}
+        there = (each[0] > 0).any(1).double()
+        highest = score.amax(0) if len(score) else score.new_full(score.shape[1:], LOWEST)
+        return cls(sequences=group_sums(there, seen.key), score=highest, **sums, **lost)
 
     def merge(self, other: Self) -> Self:
         """Add field by field; of the scores, the larger."""
-        joined = {name: mine + getattr(other, name) for name, mine in vars(self).items()}
-        return type(self)(**joined | {"score": torch.maximum(self.score, other.score)})
+        return replace(added(self, other), score=torch.maximum(self.score, other.score))
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""

@@ -1,38 +1,53 @@
 """What is found at a site: vectors, the sequence each belongs to, and a key for each sequence.
 
-The key is a hash of the sequence's content and the seed. It decides the jackknife group and the half a
-sequence falls into; with the position it makes a vector's place, by which samples are drawn. So all of
-them are the same whatever the batch size or the order of the data, and a place is the same in every layer.
+Where they come from (places.py) is the same at every site that a batch passes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import norms
+from isoscope.geometry.dimensions import MASSIVE, SAMPLE, TIMES_MEDIAN, median_size, spread_over
+from isoscope.kernels.cloud import CloudSums, OfChunks, cloud_norms, cloud_sums, joined
+from isoscope.kernels.sums import label_sums
+from isoscope.stats.places import GROUPS, Places, mix
 
-GROUPS = 32
+__all__ = ["GROUPS", "Places", "Summed", "Vectors", "by_group", "home", "mix"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What vectors of these places add up to: all that records of sums look at.
+
+    `sums` may have an axis [k, …] in front, for k sites at once; so have the records made of it then.
+    """
+
+    sums: CloudSums
+    places: Places
+
+    @property
+    def not_finite(self) -> Tensor:
+        """How many vectors are not kept, [] or [k]."""
+        return len(self.places.place) - self.sums.count.sum(-1)
+
+
+@dataclass(frozen=True, eq=False)
 class Vectors:
-    """Vectors that count, all finite: `points` [n, d], their `norm` [n], and where they come from.
+    """Vectors that count, `points` [n, d], their `norm` [n], and where they come from.
 
-    `sequence` [n] numbers the sequences of this batch, `key` [s] is the hash of each. Where every
-    vector stands alone, `sequence` is None and there is one key a vector. `place` [n] is a hash of where
-    each comes from, `token` [n] the token it stands for, where it stands for one.
+    Those with NaN or Inf are not `kept` [n]: nothing counts them but `not_finite`, and their norm is zero.
+    They stay in their row, so that no site has to wait until it is known how many they are.
     """
 
     points: Tensor
     norm: Tensor
-    sequence: Tensor | None
-    key: Tensor
-    place: Tensor
-    token: Tensor | None = None
-    not_finite: int = 0
+    kept: Tensor
+    places: Places
 
     @classmethod
     def see(
@@ -44,63 +59,134 @@ class Vectors:
         position: Tensor | None = None,
         token: Tensor | None = None,
     ) -> Vectors:
-        """Take vectors as they come; those with NaN or Inf are left out and counted.
+        """Take vectors as they come; `position` [n] tells those of a sequence apart."""
+        places = Places.of(
+            len(points), sequence, key, position=position, token=token, device=home(points.device)
+        )
+        return cls.at(points, places)
 
-        `position` [n] tells the vectors of a sequence apart; without it they are numbered as they come.
-        """
-        if points.device.type == "mps":  # has no float64
-            points = points.cpu()
-        device = points.device
-        key = key.to(device)
-        sequence = None if sequence is None else sequence.to(device)
-        position = _numbered(sequence, len(points), device) if position is None else position.to(device)
-        place = mix((key if sequence is None else key[sequence]) + mix(position))
-        token = None if token is None else token.to(device)
-        norm = norms(points)
-        finite = norm.isfinite()
-        bad = int((~finite).sum())
-        if bad:
-            points, norm, place = points[finite], norm[finite], place[finite]
-            token = None if token is None else token[finite]
-            if sequence is None:
-                key = key[finite]
-            else:
-                sequence = sequence[finite]
-        return cls(points, norm, sequence, key, place, token, bad)
+    @classmethod
+    def at(cls, points: Tensor, places: Places) -> Vectors:
+        """Take the vectors of these places."""
+        points = points.to(home(points.device))
+        norm = cloud_norms(points)
+        kept = norm.isfinite()
+        return cls(points, torch.where(kept, norm, 0), kept, places)
+
+    @cached_property
+    def thinned(self) -> Vectors:
+        """The share of them that covariances are made of: all, unless fewer were asked for."""
+        if self.places.share >= 1:
+            return self
+        rows, places = self.places.thinned
+        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places)
 
     @property
     def width(self) -> int:
         """d, the number of dimensions."""
         return self.points.shape[1]
 
-    def part(self, parts: int) -> Tensor:
-        """Which of `parts` (1 or 2) each vector falls into, [n]; chosen apart from the groups."""
-        part = (self.key // GROUPS) % parts
-        return part if self.sequence is None else part[self.sequence]
+    @property
+    def sequence(self) -> Tensor | None:
+        """The number of each vector's sequence, [n]; None where every vector stands alone."""
+        return self.places.sequence
+
+    @property
+    def key(self) -> Tensor:
+        """The hash of every sequence, [s]."""
+        return self.places.key
+
+    @property
+    def token(self) -> Tensor | None:
+        """The token each vector stands for, [n]; −1 where the vector is not kept."""
+        return None if self.places.token is None else torch.where(self.kept, self.places.token, -1)
+
+    @property
+    def count(self) -> Tensor:
+        """How many are kept, []."""
+        return self.kept.sum(dtype=torch.float64)
+
+    @cached_property
+    def sums(self) -> CloudSums:
+        """What the vectors add up to, by sequence; by group where every vector stands alone."""
+        found = self.unjoined
+        return found if isinstance(found, CloudSums) else first_of(joined([found]))
+
+    @property
+    def not_finite(self) -> Tensor:
+        """How many are not kept, []."""
+        return Summed(self.sums, self.places).not_finite
+
+    def means(self, parts: int) -> tuple[Tensor, Tensor]:
+        """How many vectors each of `parts` (1 or 2) has [p], and their mean [p, d]."""
+        found, where = self.unjoined, self.places
+        if where.sequence is None and parts > 1:
+            kept, part = self.kept.double(), where.part(parts)
+            count = torch.zeros(parts, dtype=torch.float64, device=kept.device).index_add_(0, part, kept)
+            total = label_sums(torch.where(self.kept[:, None], self.points, 0), kept, part, parts)
+        else:
+            if isinstance(found, OfChunks):
+                counts, totals, label = found.rows[:, 0], found.dimensions[:, 0], found.chunks.label
+            else:
+                counts, totals, label = found.count, found.total, torch.arange(len(found.count))
+            part = ((where.key // GROUPS) % parts)[label] if parts > 1 else torch.zeros_like(label)
+            part = part.to(counts.device)
+            member = (torch.arange(parts, device=part.device)[:, None] == part).double()
+            count, total = member @ counts, member @ totals
+        return count, total / count.clamp_min(1)[:, None]
+
+    @cached_property
+    def unjoined(self) -> CloudSums | OfChunks:
+        """The sums as the kernel leaves them."""
+        where = self.places
+        label = where.group if where.sequence is None else where.sequence
+        labels = GROUPS if where.sequence is None else len(where.key)
+        return cloud_sums(
+            self.points, self.norm, self.kept, label, labels, limit=self._limit(), chunks=where.chunks
+        )
+
+    def _limit(self) -> Tensor | None:
+        """What a coordinate of each vector must reach to be massive, [n]; None where none comes near."""
+        points = self.points
+        if not points.numel() or (points.device.type == "cpu" and not bool((points.abs() > MASSIVE).any())):
+            return None
+        return (TIMES_MEDIAN * self._median()).clamp_min(math.nextafter(MASSIVE, math.inf))
+
+    def _median(self) -> Tensor:
+        """The median size of the coordinates of each vector's sequence, [n], from a sample of them."""
+        sequence, chosen = self.places.sequence, self.places.sampled(self.width)
+        if sequence is None:
+            return _of_sample(self.points[:, _columns(self.points)].abs()).median(1).values.double()
+        if chosen is not None:
+            rows, columns, there = chosen
+            size = _of_sample(self.points[rows, columns].abs())
+            size = torch.where(there & self.kept[rows], size, torch.nan)
+            return size.nanmedian(1).values.double()[sequence]
+        found = torch.zeros(len(self.key), dtype=torch.float64, device=self.points.device)
+        for name in torch.unique(sequence).tolist():
+            found[name] = median_size(self.points[(sequence == name) & self.kept])
+        return found[sequence]
 
 
-def mix(numbers: Tensor) -> Tensor:
-    """A hash of each whole number, not negative: the finaliser of splitmix64, in numbers that wrap around.
-
-    >>> len(set(mix(torch.arange(1000)).tolist()))
-    1000
-    """
-    x = numbers.long() - 7046029254386353131
-    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
-    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
-    return (x ^ ((x >> 31) & 0x1FFFFFFFF)) & 0x7FFFFFFFFFFFFFFF
+def _columns(points: Tensor) -> Tensor:
+    return spread_over(points.shape[1], min(SAMPLE, points.shape[1])).to(points.device)
 
 
-def _numbered(sequence: Tensor | None, n: int, device: torch.device) -> Tensor:
-    """The number of each vector within its sequence, in the order of the batch, [n]."""
-    if sequence is None:
-        return torch.zeros(n, dtype=torch.long, device=device)
-    order = sequence.argsort(stable=True)
-    ranked = sequence[order]
-    within = torch.arange(n, device=device) - torch.searchsorted(ranked, ranked)
-    return torch.empty_like(order).scatter(0, order, within)
+def _of_sample(size: Tensor) -> Tensor:
+    """Where it loses nothing, in float32: the median of a GPU is slow in float64."""
+    return size if size.dtype == torch.float64 else size.float()
+
+
+def first_of(sums: CloudSums) -> CloudSums:
+    """The first of the clouds that were joined."""
+    return CloudSums(*(field[0] for field in vars(sums).values()))
 
 
 def by_group(values: Tensor, group: Tensor) -> Tensor:
     """The sum of `values` [n] over each group, [G]."""
     return torch.zeros(GROUPS, dtype=torch.float64, device=values.device).index_add(0, group, values)
+
+
+def home(device: torch.device) -> torch.device:
+    """Where sums of what is on this device are kept."""
+    return torch.device("cpu") if device.type == "mps" else device  # which has no float64

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import label_sums
-from isoscope.stats.seen import GROUPS, Vectors, by_group
+from isoscope.stats.base import added
+from isoscope.stats.seen import Places, Summed, Vectors
 
 
 @dataclass(frozen=True)
@@ -29,36 +29,35 @@ class Sums:
     counted_total: Tensor  # [d] Σ_s n_s·X_s
 
     @classmethod
-    def of(cls, seen: Vectors, weight: Tensor) -> Sums:
-        """The sums of weight·x; a weight of zero leaves the vector out."""
-        squared = (weight * seen.norm) ** 2
-        kept = (weight > 0).double()
-        if seen.sequence is None:
-            group, counts, per_sequence = seen.key % GROUPS, kept, squared
-            total = label_sums(seen.points, weight, group, GROUPS)
-            counted = total.sum(0)
-        else:
-            group, size = seen.key % GROUPS, len(seen.key)
-            counts = torch.zeros(size, dtype=torch.float64, device=kept.device)
-            counts = counts.index_add(0, seen.sequence, kept)
-            sums = label_sums(seen.points, weight, seen.sequence, size)
-            squared = torch.zeros_like(counts).index_add(0, seen.sequence, squared)
-            per_sequence = (sums**2).sum(1)
-            total = label_sums(sums, torch.ones_like(counts), group, GROUPS)
-            counted = counts @ sums
+    def of(cls, seen: Vectors | Summed) -> Sums:
+        """The sums of the vectors as they are."""
+        return cls._of(seen.places, seen.sums.count, seen.sums.squares, seen.sums.total)
+
+    @classmethod
+    def of_directions(cls, seen: Vectors | Summed) -> Sums:
+        """The sums of û = x/‖x‖; vectors of norm zero have none."""
+        return cls._of(seen.places, seen.sums.pointing, seen.sums.pointing, seen.sums.unit)
+
+    @classmethod
+    def _of(cls, where: Places, count: Tensor, squared: Tensor, total: Tensor) -> Sums:
+        """From how many there are of each label, Σ‖x‖² and Σx."""
+        if where.sequence is None:  # labels are groups already, and every vector is a sequence
+            return cls(count, count, total, squared, count, squared, total.sum(-2))
+        each = torch.stack([count, (count > 0).double(), squared, count**2, (total**2).sum(-1)], -2)
+        counts, sequences, squares, count_squared, total_squared = (each @ where.member.T).unbind(-2)
         return cls(
-            count=by_group(counts, group),
-            sequences=by_group((counts > 0).double(), group),
-            total=total,
-            squared=by_group(squared, group),
-            count_squared=by_group(counts**2, group),
-            total_squared=by_group(per_sequence, group),
-            counted_total=counted,
+            count=counts,
+            sequences=sequences,
+            total=where.member @ total,
+            squared=squares,
+            count_squared=count_squared,
+            total_squared=total_squared,
+            counted_total=(count[..., None] * total).sum(-2),
         )
 
     def merge(self, other: Sums) -> Sums:
         """Add field by field."""
-        return Sums(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+        return added(self, other)
 
     @property
     def n(self) -> int:

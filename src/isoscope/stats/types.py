@@ -23,7 +23,7 @@ SIZE = 1024  # types
 class Types:
     """Of at most `SIZE` types, by ascending hash: how often each occurs, and sums over its contexts."""
 
-    n: int  # vectors that stand for a token
+    n: Tensor  # [] vectors that stand for a token
     token: Tensor  # [k]
     count: Tensor  # [k] vectors
     total: Tensor  # [k, d] Σ x
@@ -36,12 +36,14 @@ class Types:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        if seen.token is None:
-            return cls(0, *_nothing(seen.points))
+        if seen.token is None or not bool(seen.kept.any()):
+            return cls(seen.count * 0, *_nothing(seen.points))
         token, label = torch.unique(seen.token, return_inverse=True)
+        unknown = int(token[0] < 0)  # stands first: the vectors that are not kept
+        token, label = token[unknown:], label - unknown
         kept = mix(token).argsort()[:SIZE]
         number = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept), device=token.device))
-        rows = torch.nonzero(number[label] >= 0).flatten()
+        rows = torch.nonzero((label >= 0) & (number[label] >= 0)).flatten()
         mine = number[label[rows]]
         sequence = rows if seen.sequence is None else seen.sequence[rows]
         base = max(len(seen.points), len(seen.key))
@@ -57,7 +59,7 @@ class Types:
         pairs = sums(pointing, place, len(pair))
         k = len(kept)
         return cls(
-            len(seen.points),
+            seen.count,
             token[kept],
             sums(torch.ones_like(weight), mine, k),
             sums(points, mine, k),

@@ -11,8 +11,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.sums import label_sums, slices
-from isoscope.stats.seen import GROUPS, Vectors, by_group
+from isoscope.stats.base import added
+from isoscope.stats.seen import GROUPS, Places, Summed, Vectors
 
 
 @dataclass(frozen=True)
@@ -24,59 +24,52 @@ class PerSequence:
     null: Tensor  # [G]
 
     @classmethod
-    def of(cls, value: Tensor, null: Tensor, known: Tensor, group: Tensor) -> PerSequence:
+    def of(cls, value: Tensor, null: Tensor, known: Tensor, where: Places) -> PerSequence:
         """Sum over the sequences where the number is known."""
-        return cls(*(by_group(x * known, group) for x in (torch.ones_like(value), value, null)))
+        each = torch.stack([known, value * known, null * known], -2)
+        return cls(*(each @ where.member.T).unbind(-2))
 
     def merge(self, other: PerSequence) -> PerSequence:
         """Add field by field."""
-        return PerSequence(**{name: mine + getattr(other, name) for name, mine in vars(self).items()})
+        return added(self, other)
 
 
 @dataclass(frozen=True)
 class Within:
     """Similarity to the sequence's mean, and the residual after it is taken away."""
 
-    n: int
+    n: Tensor  # [] vectors
     similarity: PerSequence
     residual: PerSequence
+    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors, parts: int = 2) -> Self:
-        """Fold one batch."""
-        size, device = len(seen.key), seen.points.device
-        group = seen.key % GROUPS
-        label = torch.arange(size, device=device) if seen.sequence is None else seen.sequence
-        zero = torch.zeros(size, dtype=torch.float64, device=device)
-        count = zero.index_add(0, label, torch.ones_like(seen.norm))
-        pointing = zero.index_add(0, label, (seen.norm > 0).double())
-        squares = zero.index_add(0, label, seen.norm**2)
-        if seen.sequence is None:  # every vector alone: nothing is inside
-            nothing = PerSequence.of(zero, zero, zero, group)
-            return cls(len(seen.points), nothing, nothing)
-        total = label_sums(seen.points, torch.ones_like(seen.norm), label, size)
-        length = total.norm(dim=1)
-        cosine = torch.zeros_like(seen.norm)
-        for rows, part in slices(seen.points):
-            cosine[rows] = (part * total[label[rows]]).sum(1) / (seen.norm[rows] * length[label[rows]])
-        cosine = torch.where(seen.norm > 0, cosine, 0.0).nan_to_num()
-        similar = zero.index_add(0, label, cosine) / pointing.clamp_min(1)
-        left = (1 - length**2 / (count * squares).clamp_min(1e-300)).clamp_min(0).sqrt()
+    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+        """Fold one batch. The mean of cos(x, X_s) over a sequence is X_s·Σû over ‖X_s‖ and their number."""
+        where, found = seen.places, seen.sums
+        if where.sequence is None:  # every vector alone: nothing is inside
+            nothing = PerSequence(*(torch.zeros_like(found.count) for _ in range(3)))
+            return cls(found.count.sum(-1), nothing, nothing)
+        count, pointing, squares, total = found.count, found.pointing, found.squares, found.total
+        length = total.norm(dim=-1)
+        similar = (found.unit * total).sum(-1) / (length * pointing)
+        left = (found.inner / squares.clamp_min(1e-300)).sqrt()
         return cls(
-            len(seen.points),
+            count.sum(-1),
             PerSequence.of(
-                similar, pointing.clamp_min(1).rsqrt(), ((pointing > 1) & (length > 0)).double(), group
+                similar.nan_to_num(),
+                pointing.clamp_min(1).rsqrt(),
+                ((pointing > 1) & (length > 0)).double(),
+                where,
             ),
             PerSequence.of(
-                left, (1 - 1 / count.clamp_min(1)).sqrt(), ((count > 1) & (squares > 0)).double(), group
+                left, (1 - 1 / count.clamp_min(1)).sqrt(), ((count > 1) & (squares > 0)).double(), where
             ),
         )
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
-        return type(self)(
-            self.n + other.n, self.similarity.merge(other.similarity), self.residual.merge(other.residual)
-        )
+        return added(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:

@@ -1,0 +1,95 @@
+"""`isoscope weights`: a model's weights, without running it; with data, what they do on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.options import Json, Out, Seed, default_out
+
+
+def weights(
+    model: Annotated[
+        str, typer.Argument(help="A hub id (with @revision if you like), a folder, or a file of weights.")
+    ],
+    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
+    config: Annotated[
+        str | None, typer.Option(help="The config of a model that is one file of weights.")
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(help="Names of the queries' weights, a regular expression with a group for the layer."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The same for the keys.")] = None,
+    length: Annotated[int, typer.Option(min=2, help="Positions that regimes and ρ(t) are told for.")] = 512,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Run the model over this as well: 'embedded', a file, a folder, id:split:column."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="With data: at most so many sequences; 0 for all.")] = 256,
+    max_length: Annotated[
+        int | None,
+        typer.Option(help="With data: tokens a sequence. [default: the model's limit, at most 512]"),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="With data: sequences at a time.")] = 16,
+    device: Annotated[
+        str | None, typer.Option(help="With data: cpu, cuda, mps. [default: the GPU if there is one]")
+    ] = None,
+    pack: Annotated[
+        bool, typer.Option(help="With data: join texts and cut full chunks, or one text a sequence.")
+    ] = True,
+    tokens: Annotated[str, typer.Option(help="With data: auto, bytes or characters.")] = "auto",
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="With data: run code that comes with the model.")
+    ] = False,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
+    from isoscope.cli import screen
+    from isoscope.cli.finish import finish
+    from isoscope.measures.on_data import EXPLANATIONS
+    from isoscope.models.inputs import open_data
+    from isoscope.models.source import load
+    from isoscope.models.weights import open_weights
+    from isoscope.results.store import open_run
+    from isoscope.run.provenance import new_run
+    from isoscope.run.weights.weigh import weigh, weight_measures
+    from isoscope.run.weights.weighed import fingerprint
+
+    loaded = batches = None
+    if data is not None:
+        loaded = load(
+            model, revision=revision, device=device, config=config, trust_remote_code=trust_remote_code
+        )
+        batches = open_data(
+            data,
+            loaded,
+            limit=None if limit == 0 else limit,
+            max_length=max_length,
+            batch_size=batch_size,
+            pack=pack,
+            tokens=tokens,
+            seed=seed,
+        )
+    named = {"revision": revision, "config": config, "query": query, "key": key}
+    opened = open_weights(loaded or model, **named, whole=False)
+    question: dict[str, object] = {"model": opened.model, "revision": opened.revision, "length": length}
+    question |= {"weights": fingerprint(opened), "query": query, "key": key, "seed": seed}
+    question |= {} if batches is None else batches.facts()
+    run = new_run("weights", opened.model, question, weight_measures())
+    if batches is not None:
+        run = replace(run, measures={**run.measures, **EXPLANATIONS})
+    there = out or default_out(opened.model, run.id)
+    unit = opened.model
+    if (there / "run.json").exists() and (folder := open_run(there, run)).has(unit):
+        screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
+        finish(folder, json=json)
+        return
+    with screen.bar(f"weighing {opened.model}") as progress:
+        found = weigh(loaded or model, **named, length=length, data=batches, seed=seed, progress=progress)
+    folder = open_run(there, run)  # a model of which nothing can be read leaves no folder
+    finish(folder, json=json, unit=unit, rows=found.rows(run.id), facts=found.known(), points=found.points())

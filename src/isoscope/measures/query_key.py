@@ -1,0 +1,289 @@
+"""Readings of W = scale·W_Q W_Kᵀ, head by head: where attention can look before any data is seen.
+
+The layer's reading is the mean over its heads; the nulls are those of `measures.null_heads`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.geometry import spectra as definition
+from isoscope.geometry.propagation import is_gaussian
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.null_heads import drawn, random_moments
+from isoscope.stats.weights import HeadWeights
+
+NOT_FINITE = "weights that are NaN or Inf"
+_SOURCE = "Bao, Hataya & Karakida 2024"
+_NONE = "none: weights are not a sample"
+_DRAWN = "mean over draws of random W_Q and W_K with the same Frobenius norms"
+_TURNED = "Rotary position and QK-norm come after the projections and are not in W."
+
+
+def _nothing(record: HeadWeights) -> Tensor:
+    return torch.zeros_like(record.query_size)
+
+
+def _nowhere(record: HeadWeights) -> Tensor:
+    return torch.full_like(record.query_size, math.nan)
+
+
+def _reader(
+    value: Callable[[HeadWeights], Tensor],
+    null: Callable[[HeadWeights], Tensor],
+    notes: Callable[[HeadWeights], tuple[str, ...]] = lambda record: (),
+) -> Callable[[HeadWeights], tuple[Reading, ...]]:
+    """Readings of the layer, then of each head; `notes`, where there are any, are theirs in that order."""
+
+    def read(record: HeadWeights) -> tuple[Reading, ...]:
+        values, nulls = value(record), null(record)
+        told = notes(record) or ("",) * (len(values) + 1)
+        heads = [
+            Reading(float(each), int(width), float(chance), note=note)
+            if math.isfinite(each)
+            else undefined(int(width), _lacking(record, head))
+            for head, (each, chance, width, note) in enumerate(
+                zip(values, nulls, record.width, told[1:], strict=True)
+            )
+        ]
+        known = values.isfinite()
+        if not known.any():
+            return undefined(len(values), _lacking(record, 0)), *heads
+        lost = int((~known).sum())
+        missing = f"{lost} of {len(values)} heads left out: {_lacking(record, int((~known).int().argmax()))}"
+        note = "; ".join(filter(None, [told[0], missing if lost else ""]))
+        layer = Reading(float(values[known].mean()), int(known.sum()), float(nulls[known].mean()), note=note)
+        return layer, *heads
+
+    return read
+
+
+def _lacking(record: HeadWeights, head: int) -> str:
+    return NOT_FINITE if record.spectrum.trace[head].isnan() else "W is zero"
+
+
+def _regimes(record: HeadWeights) -> tuple[str, ...]:
+    if not record.regimes:
+        return ()
+    counted = " · ".join(f"{count} {name}" for name, count in Counter(record.regimes).most_common())
+    return f"regimes: {counted}", *(f"regime: {name}" for name in record.regimes)
+
+
+def _ways(record: HeadWeights) -> tuple[str, ...]:
+    """How ρ(t) is had."""
+    if not record.regimes:
+        return ()
+    closed = is_gaussian(record.spectrum).tolist()
+    told = ("ρ(t) in closed form" if each else "ρ(t) simulated" for each in closed)
+    return f"ρ(t) simulated for {closed.count(False)} of {len(closed)} heads", *told
+
+
+def _defined(name: str) -> Callable[..., Tensor]:
+    """The field of this name, from the explicit d×d matrix."""
+
+    def found(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
+        return getattr(definition.qk_spectrum(wq, wk, **given), name)
+
+    return found
+
+
+def _defined_frobenius(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
+    return torch.linalg.matrix_norm(definition.qk_matrix(wq, wk, **given))
+
+
+def _defined_bias(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
+    return definition.bias_terms(wq, wk, **given).key_bias_norm
+
+
+MEASURES = (
+    Measure(
+        name="trace",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.trace, _nothing, _regimes),
+        definition=_defined("trace"),
+        title="trace of W",
+        formula="tr W, W = scale·diag(γ) W_Q W_Kᵀ diag(γ)",
+        says="Where the head looks if inputs walk at random: above 0 at what came late, below 0 at what came "
+        "early, near 0 nowhere in particular. Its note says which regime the head is in.",
+        misleads=f"Inputs of a trained model need not walk at random; the data says how far. {_TURNED}",
+        null="0, as for random W_Q and W_K",
+        interval=_NONE,
+        source=_SOURCE,
+        bounds=(-math.inf, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="trace_square",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(
+            lambda record: record.spectrum.trace_square,
+            lambda record: random_moments(record)[1],
+        ),
+        definition=_defined("trace_square"),
+        title="trace of W²",
+        formula="tr W² = Σλ²",
+        says="How much W stretches more than it turns: with tr W and ‖W‖_F it gives ρ(t).",
+        misleads=f"No size: it is negative where W turns more than it stretches. {_TURNED}",
+        null="‖scale·W_Q‖²‖W_K‖²/(d·e), as for random W_Q and W_K",
+        interval=_NONE,
+        source=_SOURCE,
+        bounds=(-math.inf, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="frobenius",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(
+            lambda record: record.spectrum.frobenius_square.sqrt(),
+            lambda record: random_moments(record)[2].sqrt(),
+        ),
+        definition=_defined_frobenius,
+        title="size of W",
+        formula="‖W‖_F",
+        says="The deviation of scores over normalised inputs: far below 1/T attention is uniform, far above "
+        "√12 signal vanishes.",
+        misleads=f"Inputs are not white: the same W on real inputs has another size. {_TURNED}",
+        null="‖scale·W_Q‖‖W_K‖/√e, as for random W_Q and W_K",
+        interval=_NONE,
+        source=_SOURCE,
+        bounds=(0.0, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="spectrum_mean",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.mean, _nothing),
+        definition=_defined("mean"),
+        title="mean eigenvalue of W",
+        formula="λ̄ = tr W/d",
+        says="The trace, a dimension.",
+        misleads="A head has rank e, far below d: nearly all of the d eigenvalues are zero.",
+        null="0, as for random W_Q and W_K",
+        interval=_NONE,
+        source=_SOURCE,
+        bounds=(-math.inf, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="spectrum_variance",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.variance, drawn("variance", 2)),
+        definition=_defined("variance"),
+        title="variance of the eigenvalues of W",
+        formula="(1/d) Σ|λ − λ̄|², zeros included",
+        says="How far the spectrum spreads: attention localises where it is small beside the mean.",
+        misleads="tr W²/d − λ̄² is often given for it and can be negative; this is of moduli.",
+        null=_DRAWN,
+        interval=_NONE,
+        source=_SOURCE,
+        bounds=(0.0, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="spectrum_variance_inside",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.variance_inside, drawn("variance_inside", 2)),
+        definition=_defined("variance_inside"),
+        title="variance of the eigenvalues inside the rank",
+        formula="(1/e) Σ|λ − λ̄ₑ|² over the e eigenvalues inside the rank",
+        says="The spread without the zeros that a head of rank e must have.",
+        misleads="Not the variance of the theory, which takes all d.",
+        null=_DRAWN,
+        interval=_NONE,
+        source="isoscope",
+        bounds=(0.0, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="symmetric_share",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(
+            lambda record: record.spectrum.symmetric_share,
+            lambda record: (1 + 1 / record.width.double()) / 2,
+        ),
+        definition=_defined("symmetric_share"),
+        title="symmetric share of W",
+        formula="‖(W + Wᵀ)/2‖² / ‖W‖²",
+        says="1 where a gives b the score that b gives a, 0 where it gives the opposite.",
+        misleads=f"About ½ for a random head, not 0. {_TURNED}",
+        null="(1 + 1/d)/2, as for random W_Q and W_K",
+        interval=_NONE,
+        source="isoscope",
+        bounds=(0.0, 1.0),
+        unchanged_by=frozenset({"rotation", "scale"}),
+        at="query_key",
+    ),
+    Measure(
+        name="spectral_norm",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.spectral_norm, drawn("spectral_norm", 1)),
+        definition=_defined("spectral_norm"),
+        title="spectral norm of W",
+        formula="‖W‖₂, the largest singular value",
+        says="The largest score that two normalised inputs of length 1 can have: where it grows in training, "
+        "entropy can collapse.",
+        misleads=f"One direction decides it, which inputs may never take. {_TURNED}",
+        null=_DRAWN,
+        interval=_NONE,
+        source="Zhai et al. 2023",
+        bounds=(0.0, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+    Measure(
+        name="query_key_rank",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.spectrum.effective_rank, drawn("effective_rank", 0), _ways),
+        definition=_defined("effective_rank"),
+        title="effective rank of W",
+        formula="‖W‖_F⁴ / tr((WWᵀ)²)",
+        says="How many directions W has: where it is small, ρ(t) is simulated and not taken in closed form.",
+        misleads="Large singular values count for more than in the entropy's effective rank.",
+        null=_DRAWN,
+        interval=_NONE,
+        source="isoscope",
+        bounds=(1.0, math.inf),
+        unchanged_by=frozenset({"rotation", "scale"}),
+        ranklike=True,
+        at="query_key",
+    ),
+    Measure(
+        name="key_bias_norm",
+        family="query_key",
+        stats=(HeadWeights,),
+        read=_reader(lambda record: record.key_bias_norm, _nowhere),
+        definition=_defined_bias,
+        title="what the query's bias adds",
+        formula="‖scale·γ⊙W_K q₀‖, q₀ = W_Qᵀβ + b_Q",
+        says="The deviation of the part of a score that is the same for every query: beside ‖W‖_F it says "
+        "how much of attention the biases alone decide.",
+        misleads="The keys' own bias is not in it: that is the same for every key, and cancels.",
+        null="none: there is no such bias in a random head",
+        interval=_NONE,
+        source="isoscope",
+        bounds=(0.0, math.inf),
+        unchanged_by=frozenset({"rotation"}),
+        at="query_key",
+    ),
+)

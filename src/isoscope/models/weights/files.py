@@ -1,0 +1,263 @@
+"""Where the tensors of a model lie, and how one of them is read without the rest.
+
+A folder, a hub id (only the index and the shards that are asked for are downloaded), a single file or a
+live module: each becomes names and a way to read one of them. safetensors give one tensor from the file;
+a pickle is mapped into memory and read as plain tensors only, so it cannot run code.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from isoscope.errors import IsoscopeError
+from isoscope.models.blocks import plain_name
+from isoscope.models.checkpoint import SUFFIXES, _state_dict
+from isoscope.models.source import _locate, _quiet, _transport_errors
+
+LOOKED_FOR = (  # in this order; an index names the shards
+    "model.safetensors.index.json",
+    "model.safetensors",
+    "pytorch_model.bin.index.json",
+    "pytorch_model.bin",
+)
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+Fetch = Callable[[str], Path | None]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The tensors of a model by name, read one at a time; `module` where it is a live one."""
+
+    where: str
+    names: frozenset[str]
+    stored: Callable[[str], Tensor]
+    shape: Callable[[str], tuple[int, ...]]
+    check: Callable[[frozenset[str]], None]
+    module: nn.Module | None = None
+
+    def read(self, name: str) -> Tensor:
+        """The tensor on the CPU, float32 unless it is float64; a quantised one is an error."""
+        found = self.stored(name).detach().cpu()
+        if found.dtype not in _FLOATS:
+            raise IsoscopeError(
+                f"{name} of '{self.where}' is stored as {str(found.dtype).removeprefix('torch.')}, which is "
+                "no plain number; give a version of the model that is not quantised."
+            )
+        return found if found.dtype == torch.float64 else found.float()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Tensors, what the config says, and the address they came from."""
+
+    tensors: Tensors
+    config: Any
+    model: str
+    revision: str = ""
+    known: bool = True  # whether transformers knows the kind of config
+
+
+def open_address(address: str, revision: str | None, config: str | None) -> Opened:
+    """The weights at a folder, a hub id that ``@revision`` may follow, or in a single file."""
+    if Path(address).is_file():
+        return _open_file(Path(address), Path(config) if config else None)
+    name, _, written = (
+        address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
+    )
+    asked = revision or written or None
+    place, commit = _locate(name, asked)
+    local = Path(place).is_dir()
+    fetch: Fetch = partial(_in_folder, Path(place)) if local else cache(partial(_from_hub, name, commit))
+    settings, known = _config(Path(config) if config else fetch("config.json"), name)
+    found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
+    if found is None:
+        raise IsoscopeError(f"'{name}' holds no weights: looked for {', '.join(LOOKED_FOR)}.")
+    tensors = _sharded(name, found, fetch, local) if found.endswith("json") else _single(name, fetch, found)
+    return Opened(tensors, settings, name, commit or asked or "", known)
+
+
+def open_module(module: nn.Module, name: str, revision: str = "") -> Opened:
+    """The weights of a live module, as they are now."""
+    held = {plain_name(key): value for key, value in module.state_dict().items() if isinstance(value, Tensor)}
+    inner = module
+    while isinstance(within := getattr(inner, "_orig_mod", getattr(inner, "module", None)), nn.Module):
+        inner = within
+    config = getattr(inner, "config", None)
+    known = config is not None and hasattr(config, "model_type")
+    return Opened(_held(name, held, inner), config if known else None, name, revision, known)
+
+
+def _in_folder(folder: Path, file: str) -> Path | None:
+    return folder / file if (folder / file).is_file() else None
+
+
+def _from_hub(name: str, commit: str, file: str) -> Path | None:
+    """A file of a hub model on this machine, downloaded where it is not; None where there is none."""
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *_transport_errors())
+    try:
+        with _quiet():
+            return Path(huggingface_hub.hf_hub_download(name, file, revision=commit or None))
+    except LocalEntryNotFoundError as reason:
+        raise IsoscopeError(
+            f"{file} of '{name}' is not on this machine and the hub cannot be reached."
+        ) from reason
+    except EntryNotFoundError:
+        return None
+    except unreachable as reason:
+        raise IsoscopeError(f"cannot download {file} of '{name}': {_first_line(reason)}.") from reason
+
+
+def _config(file: Path | None, name: str) -> tuple[Any, bool]:
+    """The config, by transformers where it knows the kind, else what the file says; and which."""
+    import transformers
+
+    if file is not None and not file.name.endswith(".json"):
+        file = file / "config.json"
+    if file is None or not file.exists():
+        raise IsoscopeError(f"'{name}' has no config.json, which tells the number of heads; name one.")
+    try:
+        with _quiet():
+            return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    try:
+        said = json.loads(file.read_text(), object_hook=lambda each: SimpleNamespace(**each))
+    except (OSError, ValueError) as reason:
+        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+    if not isinstance(said, SimpleNamespace):
+        raise IsoscopeError(f"{file} holds {type(said).__name__}, no settings by name.")
+    return said, False
+
+
+def _open_file(file: Path, config: Path | None) -> Opened:
+    if file.suffix not in SUFFIXES:
+        raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
+    if file.suffix == ".safetensors":
+        settings, known = _config(config or file.parent, str(file))
+        return Opened(_single(str(file), lambda _: file, str(file)), settings, str(file), known=known)
+    held = _unpickled(file)
+    if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
+        dims = held["dims"]
+        whisper = SimpleNamespace(
+            model_type="whisper",
+            is_encoder_decoder=True,
+            encoder_attention_heads=dims["n_audio_head"],
+            decoder_attention_heads=dims["n_text_head"],
+            architectures=["WhisperForConditionalGeneration"],
+            tie_word_embeddings=True,
+        )
+        return Opened(_held(str(file), dict(held["model_state_dict"])), whisper, str(file))
+    settings, known = _config(config or file.parent, str(file))
+    return Opened(_pickle(str(file), file, held), settings, str(file), known=known)
+
+
+def _single(name: str, fetch: Fetch, file: str) -> Tensors:
+    path = fetch(file)
+    assert path is not None
+    if path.suffix != ".safetensors":
+        return _pickle(name, path, _unpickled(path))
+    shard = _shard(path)
+    stored = {plain_name(key): key for key in shard.keys()}  # noqa: SIM118  it is no mapping
+    return Tensors(
+        name,
+        frozenset(stored),
+        lambda key: shard.get_tensor(stored[key]),
+        lambda key: tuple(shard.get_slice(stored[key]).get_shape()),
+        lambda _: None,
+    )
+
+
+def _sharded(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
+    """Several files, and an index that says which tensor is in which; opened when first read."""
+    path = fetch(index)
+    assert path is not None
+    try:
+        files = dict(json.loads(path.read_text())["weight_map"])
+    except (OSError, ValueError, KeyError, TypeError) as reason:
+        raise IsoscopeError(f"cannot read {path}: it is no index of shards.") from reason
+    stored = {plain_name(key): key for key in files}
+
+    @cache
+    def part(file: str) -> Tensors:
+        if (shard := fetch(file)) is None:
+            lost = sum(each == file for each in files.values())
+            raise IsoscopeError(f"the shard {file} of '{name}' is missing; its index says {lost} tensors.")
+        return _single(name, lambda _: shard, file)
+
+    def check(names: frozenset[str]) -> None:
+        for file in sorted({files[stored[key]] for key in names}):
+            if local:  # on the hub, a shard is downloaded when it is read
+                part(file)
+
+    def stored_in(key: str) -> Tensors:
+        held = part(files[stored[key]])
+        if key not in held.names:
+            raise IsoscopeError(f"{key} is not in {files[stored[key]]} of '{name}', where the index has it.")
+        return held
+
+    return Tensors(
+        name,
+        frozenset(stored),
+        lambda key: stored_in(key).stored(key),
+        lambda key: stored_in(key).shape(key),
+        check,
+    )
+
+
+def _shard(path: Path) -> Any:
+    try:
+        return safe_open(path, "pt")
+    except (OSError, SafetensorError) as reason:
+        raise IsoscopeError(f"cannot read {path}: {_first_line(reason)}.") from reason
+
+
+def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
+    return _held(name, {plain_name(key): value for key, value in _state_dict(file, held).items()})
+
+
+def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None) -> Tensors:
+    return Tensors(
+        name,
+        frozenset(held),
+        lambda key: held[key],
+        lambda key: tuple(held[key].shape),
+        lambda _: None,
+        module,
+    )
+
+
+def _unpickled(file: Path) -> dict[str, Any]:
+    """What a pickle holds, mapped from the file where its format allows it."""
+    try:
+        try:
+            held = torch.load(file, "cpu", weights_only=True, mmap=True)
+        except (RuntimeError, ValueError):  # the format before 2020 cannot be mapped
+            held = torch.load(file, "cpu", weights_only=True)
+    except pickle.UnpicklingError as reason:
+        raise IsoscopeError(
+            f"refused to load '{file}': it is a pickle that asks for more than tensors, "
+            "and nothing of it was run. Ask for a safetensors version."
+        ) from reason
+    except (OSError, EOFError, RuntimeError, ValueError) as reason:
+        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+    if not isinstance(held, dict):
+        raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
+    return held
+
+
+def _first_line(reason: BaseException) -> str:
+    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

@@ -1,0 +1,47 @@
+// The clouds of one head: pick unit, layer and head, and the three panels are filled with its points.
+function mean(numbers) {
+  return numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+}
+
+function centre(x, y) {
+  const at = [mean(x), mean(y)];
+  const wide = Math.sqrt(mean(x.map((value, i) => (value - at[0]) ** 2 + (y[i] - at[1]) ** 2)));
+  return { at, far: Math.hypot(...at), wide, angle: Math.atan2(at[1], at[0]) };
+}
+
+function seen(query, key) {
+  const turn = Math.abs(query.angle - key.angle) * (180 / Math.PI);
+  const apart = Math.round(Math.min(turn, 360 - turn));
+  const far = ({ far, wide }) => `${digits(far)} from the origin and its cloud ${digits(wide)} wide`;
+  return `The mean query is ${far(query)}, the mean key ${far(key)}; they lie ${apart}° apart.`;
+}
+
+function gallery(album) {
+  const panels = [...album.querySelectorAll(".panel")].map((node) => ({
+    plot: plots.find((one) => node.contains(one.node)),
+    share: node.querySelector("h3 small"),
+    caption: node.querySelector(".seen"),
+    heading: node.querySelector("h3 span").textContent,
+    spread: node.dataset.share,
+  }));
+
+  function show({ points, where }) {
+    panels.forEach(({ plot, share, caption, heading, spread }, at) => {
+      const [qx, qy, kx, ky, [first], [second]] = points[at];
+      const figure = JSON.parse(plot.text);
+      const [query, key] = [centre(qx, qy), centre(kx, ky)];
+      const drawn = [[qx, qy], [kx, ky], ...[query, key].map((one) => one.at.map((x) => [x]))];
+      drawn.forEach(([x, y], i) => Object.assign(figure.data[i], { x, y }));
+      plot.text = JSON.stringify(figure);
+      share.textContent = first === null ? "" : `${digits(100 * (first + second))} % of ${spread}`;
+      caption.textContent = seen(query, key);
+      plot.node.ariaLabel = `${heading}, ${where}. ${caption.textContent} ${share.textContent}`;
+    });
+    const [qx, , kx] = points[0];
+    return `: ${qx.length} queries and ${kx.length} keys`;
+  }
+
+  picker(album, JSON.parse(album.querySelector("script.points").textContent), show);
+}
+
+for (const album of document.querySelectorAll(".clouds")) gallery(album);

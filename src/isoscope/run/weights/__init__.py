@@ -1,0 +1,1 @@
+"""Weigh a model: what its weights say, alone and on data."""

@@ -1,0 +1,133 @@
+"""A vocabulary matrix weighed as a cloud of rows that each stand alone: raw, centred, all-but-the-top.
+
+Rows are folded into records a block at a time. Partition isotropy is read off all rows, not off a sample: it
+is min and max over directions, and a published number is of all of them. The records that hold d×d numbers
+are small beside the matrix itself, so none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from scipy.linalg import eigh
+from torch import Tensor
+
+from isoscope.data.keys import content_keys
+from isoscope.measures.base import Measure, Reading
+from isoscope.measures.table import choose, of_weights
+from isoscope.results.points import Points
+from isoscope.stats.moments import Moments
+from isoscope.stats.reservoir import Reservoir
+from isoscope.stats.seen import Vectors
+from isoscope.stats.weights import AllRows
+
+BLOCK = 2**21  # numbers at a time: 16 MiB in float64
+SHOWN = 2000  # rows in a picture
+FORMS = ("", "_centred", "_without_top")
+
+
+@dataclass(frozen=True, eq=False)
+class VocabularyWeighed:
+    """One form of a vocabulary matrix: its kind, its readings by measure, its mean row, its picture."""
+
+    kind: str
+    readings: dict[str, Reading]
+    mean: Tensor  # [d]
+    picture: tuple[Points, ...]
+
+
+def vocabulary_measures() -> tuple[Measure, ...]:
+    """Those of any cloud whose vectors stand alone, and those of vocabularies only."""
+    return (*choose(None, set()), *of_weights("vocabulary"))
+
+
+def weigh_vocabulary(
+    kind: str, take: Callable[[], Tensor], *, seed: int, tick: Callable[[], None]
+) -> Iterator[VocabularyWeighed]:
+    """The matrix [|V|, d] that `take` gives in each of its forms; `tick` is called when one is done.
+
+    All-but-the-top takes D = max(1, round(d/100)) directions out of the centred rows. The matrix is not
+    changed; the forms after the first share one copy, and where nobody else keeps the matrix it is let go.
+    """
+    matrix = take()
+    raw = _folded(matrix, seed)
+    yield _read(kind, kind, "raw", matrix, raw)
+    tick()
+    whole = raw[Moments].whole
+    del raw
+    mean, scatter = whole.mean[0], whole.scatter[0]
+    centred = torch.empty_like(matrix)
+    for block in _blocks(matrix):
+        centred[block] = (matrix[block].double() - mean).to(centred.dtype)
+    del matrix
+    yield _read(f"{kind}_centred", kind, "centred", centred, _folded(centred, seed))
+    tick()
+    top = _largest(scatter, max(1, round(len(mean) / 100)))
+    for block in _blocks(centred):
+        rows = centred[block]
+        rows -= ((rows.double() @ top) @ top.T).to(rows.dtype)
+    yield _read(f"{kind}_without_top", kind, "", centred, _folded(centred, seed))
+    tick()
+
+
+def _blocks(matrix: Tensor) -> Iterator[slice]:
+    """The rows, as many at a time as `BLOCK` numbers are."""
+    rows = max(1, BLOCK // max(1, matrix.shape[1]))
+    return (slice(start, start + rows) for start in range(0, len(matrix), rows))
+
+
+def _folded(matrix: Tensor, seed: int) -> dict[type[Any], Any]:
+    stats = dict.fromkeys(stat for measure in vocabulary_measures() for stat in measure.stats)
+    records: dict[type[Any], Any] = {}
+    for block in _blocks(matrix):
+        rows = matrix[block]
+        own = content_keys(rows.float(), seed)  # the same for one matrix from any file
+        seen = Vectors.see(rows, None, own, position=own)
+        for stat in stats:
+            new = stat.of(seen)
+            records[stat] = records[stat].merge(new) if stat in records else new
+    return records
+
+
+def _read(
+    kind: str, side: str, series: str, matrix: Tensor, records: dict[type[Any], Any]
+) -> VocabularyWeighed:
+    sound = torch.cat([matrix[block].isfinite().all(1) for block in _blocks(matrix)])
+    whole = records[Moments].whole
+    gram = whole.scatter[0] + whole.n * torch.outer(whole.mean[0], whole.mean[0])
+    exact = {**records, Reservoir: AllRows(matrix if sound.all() else matrix[sound], gram)}
+    readings = {
+        measure.name: measure.reading(each, each)
+        for measure in vocabulary_measures()
+        for each in [exact if measure.family == "partition" else records]
+    }
+    picture = _picture(side, series, matrix, gram) if series else ()
+    return VocabularyWeighed(kind, readings, whole.mean[0], picture)
+
+
+def _largest(matrix: Tensor, count: int) -> Tensor:
+    """The eigenvectors of the largest eigenvalues of a symmetric matrix [d, d], largest first, [d, count]."""
+    last = len(matrix) - 1
+    found = eigh(matrix.numpy(), subset_by_index=[last + 1 - count, last])[1]  # much less work than all
+    return torch.from_numpy(found).flip(1)
+
+
+def _picture(side: str, series: str, matrix: Tensor, gram: Tensor) -> tuple[Points, ...]:
+    """Rows on the first two right-singular vectors of the matrix, the mean (else the longer tail) positive.
+
+    At most `SHOWN` rows, those whose numbers have the smallest hashes.
+    """
+    if matrix.shape[1] < 2:
+        return ()
+    axes = _largest(gram, 2)
+    chosen = content_keys(torch.arange(len(matrix))[:, None], 0).argsort()[:SHOWN].sort().values
+    rows = matrix[chosen].double()
+    places = rows[rows.isfinite().all(1)] @ axes
+    lean = places.mean(0)
+    if series == "centred":  # what the mean of a sample leans to is chance
+        lean = (places**3).sum(0)
+    places = places * torch.where(lean < 0, -1.0, 1.0)
+    return (Points("svd", side, None, None, series, places[:, 0].tolist(), places[:, 1].tolist()),)

@@ -1,0 +1,164 @@
+"""The sums of a cloud against the same sums written out: as slices, and as the Triton kernel does them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from isoscope.kernels import cloud, scatter
+from isoscope.kernels.cloud import Chunks, CloudSums, OfChunks, cloud_sums, joined
+from isoscope.kernels.sums import norms
+
+CUDA = torch.cuda.is_available()
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+EXACT = {"count", "pointing", "largest", "beyond"}
+
+
+def written_out(points: Tensor, kept: Tensor, label: Tensor, labels: int, limit: Tensor) -> CloudSums:
+    x, norm = points.double(), points.double().norm(dim=1)
+    unit = torch.where(norm > 0, 1 / norm, 0)[:, None] * x
+    mine = [(label == name) & kept for name in range(labels)]
+
+    def by_label(values: Tensor) -> Tensor:
+        return torch.stack([values[rows].sum(0) for rows in mine])
+
+    inside = x[kept]
+    mean = inside.mean(0) if len(inside) else torch.zeros(x.shape[1], dtype=torch.float64)
+    return CloudSums(
+        count=by_label(torch.ones_like(norm)),
+        pointing=by_label((norm > 0).double()),
+        norms=by_label(norm),
+        squares=by_label(norm**2),
+        inner=torch.stack([((x[m] - (x[m].mean(0) if m.any() else 0)) ** 2).sum() for m in mine]),
+        total=by_label(x),
+        unit=by_label(unit),
+        unit_squares=(unit[kept] ** 2).sum(0),
+        mean=mean,
+        scatter=((inside - mean) ** 2).sum(0),
+        largest=inside.abs().amax(0) if len(inside) else torch.zeros_like(mean),
+        beyond=((x.abs() >= limit[:, None]) & kept[:, None]).double().sum(0),
+    )
+
+
+def made(n: int, d: int, shift: float, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Points about a mean `shift` times their spread, zero where not kept; sorted labels 0 … 3."""
+    random = torch.Generator().manual_seed(seed)
+    points = torch.randn(n, d, generator=random) + shift * torch.randn(d, generator=random)
+    kept = torch.rand(n, generator=random) > 0.1
+    points = torch.where(kept[:, None], points, 0).to(dtype)
+    points[n // 2] = 0
+    label = torch.sort(torch.randint(4, (n,), generator=random)).values
+    return points, kept, label
+
+
+def check(found: CloudSums | OfChunks, expected: CloudSums, room: float) -> None:
+    assert isinstance(found, CloudSums)
+    for name, value in vars(expected).items():
+        got = getattr(found, name).cpu()
+        assert got.dtype == torch.float64
+        size = float(value.abs().max()) if value.numel() else 0.0
+        allowed = 0.0 if name in EXACT else room * size
+        assert float((got - value).abs().max()) <= allowed, name
+
+
+SHAPES = ((300, 70, 3.0), (131, 33, 1000.0), (1, 5, 0.0), (257, 300, 0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(("n", "d", "shift"), SHAPES)
+def test_slices(n: int, d: int, shift: float, dtype: torch.dtype) -> None:
+    points, kept, label = made(n, d, shift, dtype)
+    limit = torch.full((n,), 2.5, dtype=torch.float64)
+    expected = written_out(points, kept, label, 5, limit)
+    check(cloud_sums(points, norms(points), kept, label, 5, limit=limit), expected, 1e-11)
+    mixed = torch.randperm(n)
+    found = cloud_sums(points[mixed], norms(points[mixed]), kept[mixed], label[mixed], 5, limit=limit)
+    check(found, expected, 1e-11)
+
+
+@pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("n", "d", "shift"), SHAPES)
+def test_the_kernel(
+    n: int, d: int, shift: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud, "fused", lambda points: points.dtype != torch.float64)
+    points, kept, label = made(n, d, shift, dtype)
+    limit = torch.full((n,), 2.5, dtype=torch.float64)
+    limit[0] = 0.1  # lies between two numbers of float32
+    expected = written_out(points, kept, label, 5, limit)
+    device = torch.device("cuda" if CUDA else "cpu")
+    chunks = Chunks.of(label, 5)
+    assert chunks is not None
+    there = [x.to(device) for x in (points, norms(points), kept, label)]
+    found = cloud_sums(*there, 5, limit=limit.to(device), chunks=chunks.to(device))
+    assert isinstance(found, OfChunks)
+    twice = joined([found, found])
+    for number in range(2):
+        check(CloudSums(*(field[number] for field in vars(twice).values())), expected, 5e-6)
+
+
+def test_chunks_are_the_rows_of_their_label() -> None:
+    label = torch.tensor([0] * 200 + [3] * 128 + [4])
+    chunks = Chunks.of(label, 6)
+    assert chunks is not None
+    rows = [label[a : a + s] for a, s in zip(chunks.first.tolist(), chunks.size.tolist(), strict=True)]
+    assert [set(row.tolist()) for row in rows] == [{0}, {0}, {3}, {4}]
+    assert sum(map(len, rows)) == len(label)
+    assert Chunks.of(torch.tensor([1, 0]), 2) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_scatter(dtype: torch.dtype) -> None:
+    points, kept, _ = made(1500, 40, 1000.0, dtype)
+    weight = torch.where(kept, torch.rand(len(points)), 0).double()
+    mean = points.double().mean(0)
+    centred = (points.double() - mean) * weight[:, None]
+    expected = centred.T @ centred
+    found = scatter.scatter(points, weight, mean)
+    assert torch.allclose(found, expected, rtol=1e-12, atol=1e-10 * float(expected.abs().max()))
+
+
+@pytest.mark.skipif(not CUDA, reason="the products are those of a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+def test_scatter_on_the_gpu(dtype: torch.dtype, shift: float) -> None:
+    points, kept, _ = made(20_000, 300, shift, dtype)
+    points = points.cuda()
+    mean, weight = points.double().mean(0), kept.cuda().double()
+    centred = (points.double() - mean) * weight[:, None]
+    expected = centred.T @ centred
+    found = scatter.scatter(points, weight, mean)
+    assert float((found - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="needs Triton's interpreter")
+def test_a_coordinate_is_split_in_two() -> None:
+    from isoscope.kernels.cloud_triton import split
+
+    points, kept, _ = made(70, 45, 10.0, torch.float32)
+    mean = points.double().mean(0)
+    weight = kept.double()
+    high, low = split(points, weight, mean)
+    exact = (points.double() - mean) * weight[:, None]
+    left = (high.double() + low.double() - exact).abs()
+    assert float((left - 2**-15 * exact.abs()).max()) <= 1e-5
+    assert float((high.double() - exact).abs().max()) > 1e-3, "one number is not enough"
+
+
+@pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norms_of_rows(dtype: torch.dtype) -> None:
+    from isoscope.kernels.cloud_triton import row_norms
+
+    points = torch.randn(9, 37).to(dtype)
+    points[1], points[2], points[3, 5], points[4, 36] = 0, 1e30, torch.nan, -torch.inf
+    found = row_norms(points.to("cuda" if CUDA else "cpu")).cpu()
+    expected = points.double().norm(dim=1)
+    assert torch.allclose(found, expected, rtol=1e-6, equal_nan=True)
+    assert found[3].isnan()
+    assert float(found[1]) == 0
+    assert float(found[4]) == torch.inf or found[4].isnan()
