@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any, cast
@@ -19,9 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch
-from isoscope.data.counting import Counted, select_counted
 from isoscope.kernels.attention import chosen_backend
-from isoscope.kernels.cloud import CloudSums, OfChunks, joined
 from isoscope.models.attention import Attended, Learnt, attention_tap
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
@@ -33,15 +30,15 @@ from isoscope.run.attend import (
     see_heads,
     settled,
 )
+from isoscope.run.layers import Layers
 from isoscope.run.memory import Plan
 from isoscope.sites import Site
-from isoscope.stats.base import Stat, unstacked
+from isoscope.stats.base import Stat
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.heads import Heads
 from isoscope.stats.queries import Queries
 from isoscope.stats.rows import Rows
-from isoscope.stats.seen import Places, Summed, Vectors, home
 
 OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Queries, Counterfactual)
 SEQUENCES = 64  # that the counterfactual is read on
@@ -76,7 +73,10 @@ class Folder:
         found: Survey,
         covariance_rows: float = 1.0,
     ) -> None:
-        self.kept, self.found, self._covariance_rows = kept, found, covariance_rows
+        self.kept, self.found = kept, found
+        self._layers = Layers(
+            kept, found, lambda site, stat, new: self._merge((site, ""), stat, new), covariance_rows
+        )
         self._held: dict[Site, dict[str, dict[type[Stat], Stat]]] = {site: {} for site in sites}
         self.attends = any("attention" in site.kind for site in sites) and bool(attention)
         self.counterfactual = self.attends and Counterfactual in attention
@@ -85,8 +85,6 @@ class Folder:
         self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat is not Counterfactual))
         self._learnt = Learnt()
         self._near: tuple[Batch, Batch] | None = None  # the batch that is running, and where attention is
-        self._layouts: dict[Any, tuple[Counted, Places]] = {}  # of the batch that is running
-        self._unjoined: dict[Any, tuple[Places, list[tuple[Site, CloudSums | OfChunks]]]] = {}
         self._shapes: dict[Site, tuple[int, ...]] = {}
         self._turned: dict[Place, str] = {}
         self._remarks: dict[Site, str] = {}
@@ -111,13 +109,14 @@ class Folder:
         def layer(site: Site, seen: Tensor) -> None:
             if site in self._held:
                 with torch._C.DisableTorchFunction():  # the mode that looks for attention need not see this
-                    self._add_layer(site, seen.detach(), batch)
+                    remark = self._layers.add(site, seen.detach(), batch)
+                if remark:
+                    self._remarks[site] = remark
 
         def attention(site: Site, attended: Attended) -> None:
             if site in self._held:
                 self._add_attention(site, attended, batch)
 
-        self._layouts.clear()
         found = self.found
         with at_rest(module), ExitStack() as taps:
             taps.enter_context(tap(module, found.blocks, layer, gives=found.gives, takes=found.takes))
@@ -133,7 +132,7 @@ class Folder:
                     )
                 )
             batch.call(module)
-        self._join()
+        self._layers.finish()
 
     def fold_counterfactual(self, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The same attention again, over these batches, with each head's mean query taken away.
@@ -186,50 +185,6 @@ class Folder:
         if self._near is None or self._near[0] is not batch:
             self._near = batch, batch if some is None else batch.counted_on(some.device)
         return see_heads(attended, self._near[1], decoder=Site("layer", site.layer) in self.found.decoder)
-
-    def _add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        if seen.dim() > 3:  # a feature map has no tokens before its positions
-            batch = replace(batch, patches=None)
-        flow = self.found.vectors(site, seen)
-        counted, places = self._places(flow, batch, decoder=site in self.found.decoder)
-        if counted.remark:
-            self._remarks[site] = counted.remark
-        vectors = Vectors.at(counted.of(flow), places)
-        for stat in self.kept.stats:
-            if not _of_sums(stat):
-                self._merge((site, ""), stat, stat.of(vectors, self.kept.parts))
-        if any(map(_of_sums, self.kept.stats)):
-            _, waiting = self._unjoined.setdefault((id(places), vectors.width), (places, []))
-            waiting.append((site, vectors.unjoined))
-            if not vectors.points.is_cuda:
-                self._join()
-
-    def _join(self) -> None:
-        """Make the records of sums: on a GPU of all sites of a batch at once, at the cost of one."""
-        for places, found in self._unjoined.values():
-            seen = Summed(joined([sums for _, sums in found]), places)
-            for stat in filter(_of_sums, self.kept.stats):
-                for (site, _), record in zip(found, unstacked(stat.of(seen), len(found)), strict=True):
-                    self._merge((site, ""), stat, record)
-        self._unjoined.clear()
-
-    def _places(self, flow: Tensor, batch: Batch, *, decoder: bool) -> tuple[Counted, Places]:
-        """Which vectors count of what flows, and where they come from: worked out once a batch and shape."""
-        kind = (tuple(flow.shape[:-1]), decoder, batch.patches)
-        if kind not in self._layouts:
-            tokens = batch.tokens(decoder=decoder, batch_axis=self.found.input_axis)
-            counted = select_counted(flow.shape, batch, decoder=decoder, tokens=tokens)
-            places = Places.of(
-                len(counted.sequence),
-                counted.sequence,
-                batch.keys,
-                position=counted.position,
-                token=counted.token,
-                device=home(flow.device),
-                share=self._covariance_rows,
-            )
-            self._layouts[kind] = counted.to(flow.device), places
-        return self._layouts[kind]
 
     def _add_attention(self, site: Site, shown: Attended, batch: Batch) -> None:
         attended = settled(shown, len(batch))
@@ -284,10 +239,6 @@ class Folder:
             sites = [str(site) for site, said in self._remarks.items() if said == remark]
             told.append(f"{sites[0]} to {sites[-1]}: {remark}" if len(sites) > 1 else f"{sites[0]}: {remark}")
         return told
-
-
-def _of_sums(stat: type[Stat]) -> bool:
-    return getattr(stat, "of_sums", False)
 
 
 def _shape(attended: Attended) -> tuple[int, ...]:
