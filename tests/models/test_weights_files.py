@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.models import weights_files
 from isoscope.models.source import Model
+from isoscope.models.weights import files as weights_files
 from isoscope.models.weights import open_weights
 from tests.models import modal, weighed
 
