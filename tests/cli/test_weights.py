@@ -6,12 +6,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from isoscope import read_run
+from isoscope.cli import screen
+from isoscope.measures.on_data import EXPLANATIONS
 from tests.conftest import Answer
+from tests.models.tiny import tokenizer
 from tests.run.weighing import bert, llama, shard_of, sharded
 
 Isoscope = Callable[..., Answer]
@@ -65,6 +69,17 @@ def test_changed_weights_are_another_question(isoscope: Isoscope, tmp_path: Path
     assert answer.code == 2 and "asked with other settings (weights)" in answer.err
 
 
+def test_another_config_is_another_question(isoscope: Isoscope, tmp_path: Path) -> None:
+    bert().save_pretrained(tmp_path / "model")  # type: ignore[operator]
+    asked = ("weights", tmp_path / "model", "--out", tmp_path / "run")
+    assert isoscope(*asked).code == 0
+    told = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps({**told, "num_attention_heads": 2}))
+    answer = isoscope(*asked, "--config", tmp_path / "other.json")
+    assert answer.code == 2 and "asked with other settings (weights)" in answer.err
+    assert "nothing is measured again" in isoscope(*asked).err
+
+
 def test_json_is_for_machines(isoscope: Isoscope, folder: Path, tmp_path: Path) -> None:
     told = json.loads(isoscope("weights", folder, "--json", "--out", tmp_path / "run").out)
     kept = read_run(tmp_path / "run").frame()
@@ -97,10 +112,24 @@ def test_with_data_the_norm_has_its_stages(isoscope: Isoscope, tiny_bert: Path, 
     assert "nothing is measured again" in isoscope(*asked, tmp_path / "run").err
 
 
+def test_with_data_nothing_that_weights_alone_say_is_lost(isoscope: Isoscope, tmp_path: Path) -> None:
+    llama().save_pretrained(tmp_path / "model")  # type: ignore[operator]
+    tokenizer("both").save_pretrained(tmp_path / "model")
+    asked = ("weights", tmp_path / "model", "--out")
+    assert isoscope(*asked, tmp_path / "alone").code == 0
+    data = ("--data", "embedded", "--limit", 8, "--max-length", 32)
+    assert isoscope(*asked, tmp_path / "both", *data).code == 0
+    alone, both = (read_run(tmp_path / run).frame().drop(columns="run") for run in ("alone", "both"))
+    pd.testing.assert_frame_equal(both[: len(alone)], alone)
+    assert (alone.kind == "output_vocabulary").any() and "walk_slope" in set(both.measure)
+
+
 def test_list_has_the_measures_of_weights(isoscope: Isoscope) -> None:
     told = isoscope("list", "measures").out
     for name in ("symmetric_share: symmetric share of W", "singular_entropy", "norm_weight_outliers"):
         assert name in told
+    for name, words in EXPLANATIONS.items():
+        assert f"{name}: {words['title']}" in told and str(words["says"]) in told
 
 
 def test_a_measure_of_weights_is_not_of_a_pass(isoscope: Isoscope, tiny_bert: Path) -> None:
@@ -130,8 +159,52 @@ def test_where_nothing_can_be_read_it_is_one_sentence_and_no_folder(
     for shard in place.glob("*.safetensors"):
         shard.unlink()
     told = sentence(isoscope("weights", place, "--out", tmp_path / "run"))
-    assert told.startswith(f"nothing of '{place}' can be weighed: query_key.1: the shard ")
+    assert told.startswith(f"nothing of '{place}' can be weighed: 8 shards are missing, first model-00001")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_of_nan_is_one_sentence_and_no_folder(isoscope: Isoscope, tmp_path: Path) -> None:
+    model = bert()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(torch.nan)
+    model.save_pretrained(tmp_path / "model")  # type: ignore[operator]
+    told = sentence(isoscope("weights", tmp_path / "model", "--out", tmp_path / "run"))
+    assert told.endswith("can be weighed: every number in it that is weighed is NaN or Inf.")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_undefined_is_named_with_its_place(isoscope: Isoscope, tmp_path: Path) -> None:
+    model = llama()
+    with torch.no_grad():
+        model.model.layers[0].self_attn.q_proj.weight[5] = torch.nan  # head 1
+        model.model.layers[2].self_attn.k_proj.weight.fill_(torch.nan)
+    model.save_pretrained(tmp_path / "model")  # type: ignore[operator]
+    answer = isoscope("weights", tmp_path / "model", "--out", tmp_path / "run")
+    told = " ".join(answer.err.split())
+    assert answer.code == 0
+    assert "trace, trace_square, " in told
+    assert " at query_key.1 (head 1), query_key.3: undefined, weights that are NaN or Inf" in told
+    assert "norm_bias_size, bias_vocabulary_cosine: undefined, the norm has no β" in told
+
+
+def test_runs_of_weights_are_not_compared(isoscope: Isoscope, folder: Path, tmp_path: Path) -> None:
+    isoscope("weights", folder, "--out", tmp_path / "run")
+    told = sentence(isoscope("compare", tmp_path / "run", "--out", tmp_path / "together"))
+    assert told.startswith(
+        f"{tmp_path / 'run'} is a run of `isoscope weights` and holds no layers to compare"
+    )
+    assert not (tmp_path / "together").exists()
+
+
+def test_what_takes_long_is_announced(
+    isoscope: Isoscope, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    plain = screen.bar
+    monkeypatch.setattr(screen, "bar", lambda what: (told.append(what), plain(what))[1])
+    assert isoscope("weights", folder, "--out", tmp_path / "run").code == 0
+    assert told == [f"opening {folder}", f"weighing {folder}", "writing the page"]
 
 
 def test_a_truncated_file_and_a_pickle_with_code(isoscope: Isoscope, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ RINGS = """() => [...document.querySelectorAll('.planes .plot')].map(({ data }) 
     return [own.y[at] === ring.y[0], ...own.customdata[at]]; })"""
 SHOWN = """() => [...document.querySelectorAll('.weighed .plot')].map(
     (n) => [n.data.map((one) => one.x.length), n.ariaLabel])"""
+
+OUTSIDE = """() => { const { data: [{ x, y }], _fullLayout: { xaxis, yaxis } } =
+    document.querySelector('.weighed .plot');
+    const cut = (value, [low, high]) => value < low || value > high;
+    return x.filter((value, i) => cut(value, xaxis.range) || cut(y[i], yaxis.range)).length; }"""
 
 
 def write(folder: Path, *, data: bool = False) -> Path:
@@ -58,6 +64,8 @@ def test_a_head_picked_from_lists_fills_the_panels_and_is_ringed(browser: Any, t
     spectrum, predicted, measured = opened.page.evaluate(SHOWN)
     assert spectrum[0] == [11 * 16, 16]  # of the layer's other heads, of this one
     assert spectrum[1].startswith("Eigenvalues of W, layer 3, head 5. Of 16 eigenvalues")
+    outside = re.search(r" (\d+) of 176 of the other heads lie outside\.$", spectrum[1])
+    assert outside and int(outside[1]) == opened.page.evaluate(OUTSIDE) > 0
     assert predicted[0] == [32, 32]
     assert "ρ is highest, 0.62, at 0.98 and lowest, 0.38, at 0.016." in predicted[1]
     assert measured[0] == [32, 0]

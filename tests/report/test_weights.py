@@ -187,6 +187,34 @@ def test_the_vocabulary_stands_beside_hidden_states_with_its_nulls() -> None:
     assert "Mean cosine between" not in dict(alone.lines)
 
 
+def test_what_rounding_leaves_of_a_drift_reads_0() -> None:
+    """Of a matrix whose mean was taken away, not of one that has it; what is larger is shown."""
+    rows = [row("relative_drift", 8e-9, kind=f"input_vocabulary{form}") for form in ("", "_centred")]
+    rows += [row("relative_drift", 0.002, kind="input_vocabulary_without_top")]
+    (grid,) = vocabulary.tables(frame(rows), {})
+    ((_, entries),) = grid.lines
+    assert [entry.value for entry in entries if entry] == ["8e-9", "0", "0.002"]
+    assert "8e-09" in entries[1].words  # type: ignore[union-attr]
+
+
+def test_the_heading_of_several_columns_stands_over_all_of_them() -> None:
+    text = a_page(made.weighed(data=True))
+    assert (
+        '<th class="first" colspan="3" scope="colgroup" style="text-align: center">Input vocabulary' in text
+    )
+    assert '<th class="number first" colspan="1" scope="colgroup">Hidden states' in text
+
+
+def test_captions_of_small_panels_are_short_and_stay_in_one_line() -> None:
+    beside = [row("softmax_agreement", 0.4, kind="query_key", layer=layer, null=0.3) for layer in range(1, 7)]
+    nulls = [replace(r, null=0.1) if r.measure == "spectral_norm" else r for r in made.weighed(data=True)]
+    (section, *_) = weight_sections(frame([*nulls, *beside]), None, {}, 512, sentences)
+    told = {panel.measures[0]: panel.remark for panel in section.small.panels}
+    assert told["softmax_agreement"] == "dashed:\N{NO-BREAK SPACE}other\N{NO-BREAK SPACE}heads"
+    assert told["spectral_norm"] == "dashed:\N{NO-BREAK SPACE}random\N{NO-BREAK SPACE}W"
+    assert not any(" " in remark for remark in told.values())
+
+
 def test_hidden_states_of_a_pass_are_those_of_the_output_else_of_the_last_layer() -> None:
     for rows, value in ((layered("m"), "0.5"), ([r for r in layered("m") if r.kind == "layer"], "0.497")):
         (grid,) = vocabulary.tables(frame([*made.vocabulary(), *rows]), {})

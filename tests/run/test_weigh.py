@@ -15,10 +15,9 @@ from isoscope.errors import IsoscopeError
 from isoscope.geometry import partition as partitions
 from isoscope.geometry.propagation import regime
 from isoscope.geometry.spectra import qk_spectrum
-from isoscope.models.weights import open_weights
 from isoscope.run.observe import describe
 from isoscope.run.weights.weigh import weigh
-from isoscope.run.weights.weighed import Weighed, fingerprint
+from isoscope.run.weights.weighed import Weighed
 from tests.models.tiny import VOCABULARY
 from tests.run.weighing import bert, llama, t5, value
 
@@ -200,17 +199,6 @@ def test_progress_reaches_its_end() -> None:
     assert seen[-1] == (10, 10)
 
 
-def test_the_fingerprint_knows_other_weights(tmp_path: Path) -> None:
-    model = bert()
-    model.save_pretrained(tmp_path)
-    first = fingerprint(open_weights(str(tmp_path)))
-    assert fingerprint(open_weights(str(tmp_path))) == first
-    with torch.no_grad():
-        model.encoder.layer[1].attention.self.query.weight.mul_(1.001)
-    model.save_pretrained(tmp_path)
-    assert fingerprint(open_weights(str(tmp_path))) != first
-
-
 def test_public_names() -> None:
     assert len(isoscope.__all__) <= 20
     assert all(hasattr(isoscope, name) for name in isoscope.__all__)
@@ -219,6 +207,27 @@ def test_public_names() -> None:
     assert isoscope.qk_spectrum(torch.eye(3), torch.eye(3), scale=1.0).trace.tolist() == [3.0]
     assert isoscope.partition_isotropy(torch.eye(3), unit=True) < 1
     assert isoscope.weigh is weigh
+
+
+def test_with_data_the_weights_are_those_at_the_address(tmp_path: Path) -> None:
+    """What is loaded to run has no vocabulary head; what is weighed has."""
+    llama().save_pretrained(tmp_path)  # type: ignore[operator]
+    batches = [torch.randint(5, VOCABULARY, (4, 12), generator=torch.Generator().manual_seed(0))]
+    alone, found = weigh(str(tmp_path), length=16), weigh(str(tmp_path), length=16, data=batches)
+    table = found.frame()
+    assert (alone.frame().kind == "output_vocabulary").any()
+    pd.testing.assert_frame_equal(table[: len(alone.frame())], alone.frame())
+    assert set(alone.remarks) <= set(found.remarks)
+    assert value(table, "output_vocabulary", "frequency_norm_correlation").n > 2
+    assert {"walk_slope", "trace_on_data"} <= set(table.measure)
+
+
+def test_names_that_were_given_hold_for_the_model_that_runs(tmp_path: Path) -> None:
+    llama().save_pretrained(tmp_path)  # type: ignore[operator]
+    batches = [torch.randint(5, VOCABULARY, (4, 12), generator=torch.Generator().manual_seed(0))]
+    named = {part: rf"layers\.(\d+)\.self_attn\.{part[0]}_proj\.weight" for part in ("query", "key")}
+    found = weigh(str(tmp_path), length=16, data=batches, **named)
+    assert {"walk_slope", "trace_on_data"} <= set(found.frame().measure)
 
 
 def test_with_data_what_the_weights_do_is_added() -> None:

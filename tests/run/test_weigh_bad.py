@@ -53,7 +53,11 @@ def test_a_head_that_is_nan_is_told_and_the_others_are_read() -> None:
         "1 of 4 heads left out: weights that are NaN or Inf"
     )
     assert not math.isnan(value(table, "query_key", "trace", 1, 0).value)
+    regimes = value(table, "query_key", "trace", 1).note.partition(";")[0].removeprefix("regimes: ")
+    assert sum(int(part.split()[0]) for part in regimes.split(" · ")) == 3
+    assert value(table, "query_key", "query_key_rank", 1).note.startswith("ρ(t) simulated for 3 of 3 heads; ")
     assert value(table, "input_vocabulary", "not_finite").value == 1
+    assert f"input_vocabulary: 1 of {VOCABULARY} rows hold NaN or Inf and are left out" in found.remarks
     assert value(table, "input_vocabulary", "partition_isotropy").n == VOCABULARY - 1
     points = found.points()
     assert points[["x", "y"]].notna().all(axis=None)
@@ -63,8 +67,46 @@ def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:
     folder = sharded(llama(), tmp_path)
     for shard in folder.glob("*.safetensors"):
         shard.unlink()
-    with pytest.raises(IsoscopeError, match=r"nothing of '.*' can be weighed: query_key.1: the shard .* is"):
+    lost = r"^nothing of '.*' can be weighed: 8 shards are missing, first model-00001-of-00008.safetensors\.$"
+    with pytest.raises(IsoscopeError, match=lost):
         weigh(str(folder))
+
+
+def test_shards_that_fail_for_several_reasons_are_told_by_reason(tmp_path: Path) -> None:
+    shards = sorted(sharded(llama(), tmp_path).glob("*.safetensors"))
+    for number, shard in enumerate(shards):
+        shard.unlink() if number < 3 else shard.write_bytes(b"no header at all")
+    with pytest.raises(IsoscopeError) as told:
+        weigh(str(tmp_path))
+    assert str(told.value).endswith(
+        f"3 shards are missing, first {shards[0].name}; 5 shards cannot be read, first {shards[3].name}."
+    )
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_a_shard_that_holds_nothing_weighed_is_one_remark(tmp_path: Path, truncated: bool) -> None:
+    whole = weigh(str(sharded(llama(), tmp_path)))
+    lost = shard_of(tmp_path, "model.layers.1.mlp.up_proj.weight")
+    if truncated:
+        lost.write_bytes(lost.read_bytes()[:-100])
+    else:
+        lost.unlink()
+    found = weigh(str(tmp_path))
+    (told,) = set(found.remarks) - set(whole.remarks)
+    reason = f"cannot read {lost}: " if truncated else f"the shard {lost.name} of '{tmp_path}' is missing"
+    assert told.startswith(reason) and told.endswith("; no reading is lost by it")
+    assert len(found.frame()) == len(whole.frame())
+
+
+def test_a_model_of_nan_is_an_error() -> None:
+    model = llama()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(math.nan)
+    batches = [torch.ones(2, 5, dtype=torch.long)]
+    for data in (None, batches):
+        with pytest.raises(IsoscopeError, match=r"nothing of 'Llama.*' can be weighed: every number in it"):
+            weigh(model, data=data)
 
 
 def test_a_pickle_with_code_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import typer
 
 from isoscope.cli.options import Json, Out, default_out
 
+_COMPARED = ("layer", "output", "cloud")  # kinds of rows
+
 
 def compare(
     what: Annotated[
@@ -34,6 +36,12 @@ def compare(
     if len(set(what)) < len(what):
         raise IsoscopeError("the same run or model is named twice; name each once.")
     runs = {name: read_run(name) for name in what if (Path(name) / "run.json").exists()}
+    for name, there in runs.items():  # before a folder is made
+        if not there.frame().kind.isin(_COMPARED).any():
+            raise IsoscopeError(
+                f"{name} is a run of `isoscope {there.run.kind}` and holds no layers to compare; "
+                "give runs of `isoscope measure` or `isoscope cloud`, or models."
+            )
     ids = {name: runs[name].run.id if name in runs else "" for name in what}
     run = new_run("compare", " · ".join(what), {"compared": ids, "limit": limit}, MEASURES)
     folder = open_run(
@@ -51,7 +59,7 @@ def compare(
                 data = open_data("embedded", model, limit=limit)
                 seen = observe(model, data, layers="layer.*,output", progress=progress)
                 table, facts = seen.frame(), seen.known()
-        table = table[table.kind.isin(["layer", "output", "cloud"])]
+        table = table[table.kind.isin(_COMPARED)]
         folder.write(name, table.assign(run=run.id, model=name), facts)
     together = folder.frame()
     rows = correlations(together[together.kind != "comparison"], run.id)

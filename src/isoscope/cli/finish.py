@@ -17,6 +17,8 @@ from isoscope.report.words import headline
 from isoscope.results.schema import Row, frame
 from isoscope.results.store import RunFolder
 
+_MOST = 6  # sites that a note names
+
 
 def finish(
     folder: RunFolder,
@@ -37,7 +39,8 @@ def finish(
     table = folder.frame()
     if table.empty:
         raise IsoscopeError(f"{folder.path} holds no rows; measure into it first.")
-    page = write_page(folder)
+    with screen.bar("writing the page"):
+        page = write_page(folder)
     show(table, _notes(folder.facts()), json=json, run=folder.run.id, folder=str(folder.path), page=page)
     if page and not json:
         screen.say(f"page: {page}")
@@ -45,10 +48,7 @@ def finish(
 
 def show(table: pd.DataFrame, notes: list[str], *, json: bool, **beside: object) -> None:
     """The table and the words, or all of it as JSON; remarks go to stderr, undefined readings among them."""
-    undefined = table[table.value.isna() & (table.note != "")]
-    for why, part in undefined.groupby("note", sort=False):
-        names = ", ".join(part.measure.drop_duplicates())
-        notes = [*notes, f"{names}: undefined, {why}"]
+    notes = [*notes, *_undefined(table)]
     screen.warn(notes)
     if json:
         screen.show_json(table, notes=notes, **beside)
@@ -57,6 +57,28 @@ def show(table: pd.DataFrame, notes: list[str], *, json: bool, **beside: object)
         if len(rest):
             screen.show(rest)
         screen.say(headline(table))
+
+
+def _undefined(table: pd.DataFrame) -> list[str]:
+    """Which measures are undefined and why, and at which sites and heads where they are read at others."""
+    lacking = table.value.isna() & (table.note != "")
+    told: dict[tuple[str, str], list[str]] = {}
+    for (why, measure), part in table[lacking].groupby(["note", "measure"], sort=False):
+        everywhere = lacking[table.measure == measure].all()
+        told.setdefault(("" if everywhere else f" at {_places(part)}", str(why)), []).append(str(measure))
+    return [f"{', '.join(names)}{where}: undefined, {why}" for (where, why), names in told.items()]
+
+
+def _places(rows: pd.DataFrame) -> str:
+    """The sites of rows, with the heads where the site as a whole is not among them; not more than a few."""
+    found = []
+    for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
+        site = str(kind) if part.layer.isna().any() else f"{kind}.{layer}"
+        heads = sorted(set(part["head"].dropna().astype(int)))
+        whole = part["head"].isna().any() or not heads
+        found.append(site if whole else f"{site} (head {', '.join(map(str, heads))})")
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return ", ".join(found[:_MOST]) + more
 
 
 def write_page(folder: RunFolder) -> str:

@@ -14,6 +14,7 @@ def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measu
     from isoscope.cli import screen
     from isoscope.data.source import KINDS
     from isoscope.errors import unknown_name
+    from isoscope.measures.on_data import EXPLANATIONS
     from isoscope.measures.table import MEASURES
 
     if what not in WHAT:
@@ -22,9 +23,9 @@ def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measu
         for address, takes, is_ in KINDS:
             screen.say(f"{address:<20} for {takes:<7} {is_}")
         return
-    for measure in MEASURES:
-        told = measure.explanation()
-        screen.say(f"{measure.name}: {measure.title}")
+    explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(EXPLANATIONS)
+    for name, told in explained.items():
+        screen.say(f"{name}: {told['title']}")
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
             screen.say(f"    {word:<9} {told[word]}")
         screen.say("")

@@ -50,35 +50,42 @@ def weights(
 ) -> None:
     """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
     from isoscope.cli import screen
-    from isoscope.cli.finish import finish
-    from isoscope.measures.on_data import EXPLANATIONS
-    from isoscope.models.inputs import open_data
-    from isoscope.models.source import load
-    from isoscope.models.weights import open_weights
-    from isoscope.results.store import open_run
-    from isoscope.run.provenance import new_run
-    from isoscope.run.weights.weigh import weigh, weight_measures
-    from isoscope.run.weights.weighed import fingerprint
 
-    loaded = batches = None
-    if data is not None:
-        loaded = load(
-            model, revision=revision, device=device, config=config, trust_remote_code=trust_remote_code
-        )
-        batches = open_data(
-            data,
-            loaded,
-            limit=None if limit == 0 else limit,
-            max_length=max_length,
-            batch_size=batch_size,
-            pack=pack,
-            tokens=tokens,
-            seed=seed,
-        )
-    named = {"revision": revision, "config": config, "query": query, "key": key}
-    opened = open_weights(loaded or model, **named, whole=False)
-    question: dict[str, object] = {"model": opened.model, "revision": opened.revision, "length": length}
-    question |= {"weights": fingerprint(opened), "query": query, "key": key, "seed": seed}
+    with screen.bar(f"opening {model}") as progress:  # before torch, which takes seconds to import
+        from isoscope.cli.finish import finish
+        from isoscope.measures.on_data import EXPLANATIONS
+        from isoscope.models.inputs import open_data
+        from isoscope.models.source import load
+        from isoscope.models.weights import open_weights
+        from isoscope.results.store import open_run
+        from isoscope.run.provenance import new_run
+        from isoscope.run.weights.weigh import weigh, weight_measures
+        from isoscope.run.weights.weighed import fingerprint
+
+        named = {"revision": revision, "config": config, "query": query, "key": key}
+        opened = open_weights(model, **named, whole=False)
+        named["revision"] = opened.revision or revision  # a branch may move on before all is read
+        running = batches = None
+        if data is not None:
+            running = load(
+                model,
+                revision=named["revision"],
+                device=device,
+                config=config,
+                trust_remote_code=trust_remote_code,
+            )
+            batches = open_data(
+                data,
+                running,
+                limit=None if limit == 0 else limit,
+                max_length=max_length,
+                batch_size=batch_size,
+                pack=pack,
+                tokens=tokens,
+                seed=seed,
+            )
+        question: dict[str, object] = {"model": opened.model, "revision": opened.revision, "length": length}
+        question |= {"weights": fingerprint(opened, progress), "query": query, "key": key, "seed": seed}
     question |= {} if batches is None else batches.facts()
     run = new_run("weights", opened.model, question, weight_measures())
     if batches is not None:
@@ -90,6 +97,8 @@ def weights(
         finish(folder, json=json)
         return
     with screen.bar(f"weighing {opened.model}") as progress:
-        found = weigh(loaded or model, **named, length=length, data=batches, seed=seed, progress=progress)
+        found = weigh(
+            model, **named, length=length, data=batches, running=running, seed=seed, progress=progress
+        )
     folder = open_run(there, run)  # a model of which nothing can be read leaves no folder
     finish(folder, json=json, unit=unit, rows=found.rows(run.id), facts=found.known(), points=found.points())

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 _BAO = "Bao, Hataya & Karakida 2024, arXiv 2402.02098"
 _MACHINA = "after Machina & Mercer 2024: a reconstruction, their method is not public"
 _RANDOM = "the mean over random W: Gaussian factors of the same norms, the same Σ"
-_NO_RANKS = "none: the note says how many of 19 random W do as well"
+_OTHERS = (
+    "the mean over the predictions of the other heads of the layer and their mirror images (t reversed); "
+    "none where there is one head"
+)
 
 EXPLANATIONS: Mapping[str, Mapping[str, object]] = {
     "walk_slope": {
@@ -54,11 +57,14 @@ EXPLANATIONS: Mapping[str, Mapping[str, object]] = {
         "family": "localisation",
         "title": "agreement with the theory",
         "formula": "Spearman of ρ(t) with the attention of the last query, over 32 stretches of t/T",
-        "says": "Whether attention falls where W, and the data's own increments, say that signal passes.",
-        "misleads": "Chance is not 0: any W lets more pass in the middle; read it against its null. Half of "
-        "all random W lean the same way, so that one head proves little; see the walk slope too.",
-        "null": _RANDOM,
-        "interval": _NO_RANKS,
+        "says": "Whether attention falls where W, and the data's own increments, say that signal passes: "
+        "above its null where a head's own W tells more than that of its neighbours. The note of a layer has "
+        "p, how often heads that are given each other's predictions exceed their nulls by as much.",
+        "misleads": "Chance is not 0: all heads of a layer may look late, and half of all W predict so. Over "
+        "inputs that do not walk the theory promises nothing: see the walk slope. Heads see the same data; "
+        "where their W are alike their profiles err together, and p is not to be trusted.",
+        "null": _OTHERS,
+        "interval": "none: the layer's p is from orders of its heads, all of them up to 7 heads, else 9,999",
         "source": _BAO,
         "range": "-1 to 1",
     },
@@ -67,9 +73,9 @@ EXPLANATIONS: Mapping[str, Mapping[str, object]] = {
         "title": "agreement with a walk's attention",
         "formula": "Spearman of E[softmax] over walks with the attention of the last query",
         "says": "The same with the true softmax in place of the theory's piecewise-linear one.",
-        "misleads": "As the agreement with the theory; its null is of 5 random W.",
-        "null": _RANDOM,
-        "interval": "none: the note says how many of 5 random W do as well",
+        "misleads": "As the agreement with the theory.",
+        "null": _OTHERS,
+        "interval": "none: as the agreement with the theory",
         "source": "isoscope",
         "range": "-1 to 1",
     },

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import fmean
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.linalg import eigh
 from torch import Tensor
 
 from isoscope.geometry import partition
@@ -29,16 +31,32 @@ _SOURCE = "Mu & Viswanath 2018; Machina & Mercer 2024"
 _SAMPLED = "none: min and max over directions"
 
 
+@dataclass(frozen=True, eq=False)
+class FormRows:
+    """Rows of a matrix that was centred and lost `removed` top directions: as `AllRows`, with such a null."""
+
+    points: Tensor  # [n, d]
+    gram: Tensor  # XᵀX [d, d]
+    removed: int
+
+    @property
+    def count(self) -> int:
+        """How many there are: all of them are here."""
+        return len(self.points)
+
+
+Points = Reservoir | AllRows | FormRows
 Pair = tuple[tuple[float, ...], tuple[float, ...]]
-_KNOWN: WeakKeyDictionary[Reservoir | AllRows, Pair] = WeakKeyDictionary()  # as long as the record is there
+_KNOWN: WeakKeyDictionary[Points, Pair] = WeakKeyDictionary()  # as long as the record is there
+_ROWS = 4096  # at a time
 _LARGE = 2**22  # numbers in a matrix from which a null is drawn in float32
 _SLOW = 10**9  # products from which a null is one draw: so many rows vary little
 
 
-def _of_sample(number: int) -> Callable[[Reservoir | AllRows], Reading]:
+def _of_sample(number: int) -> Callable[[Points], Reading]:
     """Read one of the three forms of `geometry.partition.forms`."""
 
-    def read(record: Reservoir | AllRows) -> Reading:
+    def read(record: Points) -> Reading:
         values, nulls = _forms(record)
         if math.isnan(values[number]):
             return undefined(len(record.points), "no vector that is not zero")
@@ -47,32 +65,59 @@ def _of_sample(number: int) -> Callable[[Reservoir | AllRows], Reading]:
     return read
 
 
-def _forms(record: Reservoir | AllRows) -> Pair:
+def _forms(record: Points) -> Pair:
     """I of the rows in its three forms, and the means over clouds of the same norms that point anywhere."""
     if record not in _KNOWN:
-        _KNOWN[record] = _both(record.points.cpu(), record.gram if isinstance(record, AllRows) else None)
+        gram = None if isinstance(record, Reservoir) else record.gram
+        removed = record.removed if isinstance(record, FormRows) else None
+        _KNOWN[record] = _both(record.points.cpu(), gram, removed)
     return _KNOWN[record]
 
 
-def partition_null(record: Reservoir | AllRows) -> tuple[float, ...]:
+def partition_null(record: Points) -> tuple[float, ...]:
     """What the three forms are for clouds of the same norms that point anywhere."""
     return _forms(record)[1]
 
 
-def _both(points: Tensor, gram: Tensor | None) -> Pair:
+def _both(points: Tensor, gram: Tensor | None, removed: int | None) -> Pair:
     n, width = points.shape
     dtype = torch.float64 if n * width < _LARGE else torch.float32
-    norm = torch.cat([rows.double().norm(dim=1, keepdim=True) for rows in points.split(4096)]).to(dtype)  # type: ignore[no-untyped-call]
+    norm = torch.cat([rows.double().norm(dim=1, keepdim=True) for rows in points.split(_ROWS)]).to(dtype)  # type: ignore[no-untyped-call]
     random = torch.Generator().manual_seed(1_000_003 * n + width)
     values, nulls = forms(points, gram=gram), []
     for _ in range((draws(n, width) if n * width**2 < _SLOW else 1) if n else 0):
         anywhere = torch.randn(n, width, dtype=dtype, generator=random)
         anywhere *= norm / anywhere.norm(dim=1, keepdim=True)
+        if removed is not None:
+            _take_out(anywhere, removed)
         nulls.append(forms(anywhere, dtype))
     return values, tuple(map(fmean, zip(*nulls, strict=True)))
 
 
-def sampled(record: Reservoir | AllRows) -> str:
+def _take_out(points: Tensor, removed: int) -> None:
+    """Centre the points [n, d] in place and take out their top directions; as large in all as they were.
+
+    As large, because the norms they were given are those of rows that had lost as much already.
+    """
+    size = points.norm()
+    points -= points.mean(0)
+    if removed:
+        top = largest((points.T @ points).double(), removed).to(points.dtype)
+        for rows in points.split(_ROWS):  # type: ignore[no-untyped-call]
+            rows -= (rows @ top) @ top.T
+    left = points.norm()
+    if left > 0:
+        points *= size / left
+
+
+def largest(matrix: Tensor, count: int) -> Tensor:
+    """The eigenvectors of the largest eigenvalues of a symmetric matrix [d, d], largest first, [d, count]."""
+    last = len(matrix) - 1
+    found = eigh(matrix.numpy(), subset_by_index=[last + 1 - count, last])[1]  # much less work than all
+    return torch.from_numpy(found).flip(1)
+
+
+def sampled(record: Points) -> str:
     """Say it where not all vectors are in the sample."""
     return f"sampled from {int(record.count):,} vectors" if len(record.points) < record.count else ""
 
@@ -97,17 +142,18 @@ def _second(record: Moments) -> Reading:
     if n < 1:
         return undefined(0, "no vector")
     width, squares = len(record.extent), float(record.extent.sum())
-    value = _second_order(n, n * float(record.whole.mean[0].norm()), record.extent)
+    value = second_order(n, n * float(record.whole.mean[0].norm()), record.extent)
     spectra = isotropic_spectra(n, width)
     anywhere = _anywhere(squares, width, len(spectra)).tolist()
     nulls = [
-        _second_order(n, total, spectrum * squares / (n * width))
+        second_order(n, total, spectrum * squares / (n * width))
         for total, spectrum in zip(anywhere, spectra, strict=True)
     ]
     return Reading(value, n, float(np.mean(nulls)))
 
 
-def _second_order(n: int, total: float, values: Tensor) -> float:
+def second_order(n: int, total: float, values: Tensor) -> float:
+    """I to second order, of n, ‖Σx‖ and the eigenvalues of XᵀX, which ascend."""
     return float((n - total + values[0] / 2) / (n + total + values[-1] / 2))
 
 

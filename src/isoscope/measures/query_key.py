@@ -68,10 +68,16 @@ def _lacking(record: HeadWeights, head: int) -> str:
     return NOT_FINITE if record.spectrum.trace[head].isnan() else "W is zero"
 
 
+def _known(record: HeadWeights) -> list[bool]:
+    """Whether each head has numbers."""
+    return (~record.spectrum.trace.isnan()).tolist()
+
+
 def _regimes(record: HeadWeights) -> tuple[str, ...]:
     if not record.regimes:
         return ()
-    counted = " · ".join(f"{count} {name}" for name, count in Counter(record.regimes).most_common())
+    known = (name for name, head in zip(record.regimes, _known(record), strict=True) if head)
+    counted = " · ".join(f"{count} {name}" for name, count in Counter(known).most_common())
     return f"regimes: {counted}", *(f"regime: {name}" for name in record.regimes)
 
 
@@ -81,7 +87,7 @@ def _ways(record: HeadWeights) -> tuple[str, ...]:
         return ()
     closed = is_gaussian(record.spectrum).tolist()
     told = ("ρ(t) in closed form" if each else "ρ(t) simulated" for each in closed)
-    return f"ρ(t) simulated for {closed.count(False)} of {len(closed)} heads", *told
+    return f"ρ(t) simulated for {closed.count(False)} of {sum(_known(record))} heads", *told
 
 
 def _defined(name: str) -> Callable[..., Tensor]:

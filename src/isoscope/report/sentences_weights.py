@@ -13,8 +13,8 @@ import re
 from collections import Counter
 
 from isoscope.report.numbers import listed, plain, short, spread, two
-from isoscope.report.readings import Reading, ends, numbered
-from isoscope.report.regimes import REGIMES, UNDECIDED, regime_of
+from isoscope.report.readings import QUERY_KEY, Reading, ends, numbered
+from isoscope.report.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
 
 LEAST = 0.01
 """A mean cosine of a vocabulary nearer to that of random directions is not called anisotropic,"""
@@ -26,7 +26,7 @@ WALK = 0.5
 """Inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk."""
 
 CHANCE = 0.05
-"""A head agrees with its prediction where no more of the random weights do as well."""
+"""Own predictions agree better than those of other heads where they would so seldom by chance."""
 
 ALONG = 0.3
 """A cosine nearer to 0 is not told in the headline: in 100 dimensions chance alone reaches .2."""
@@ -38,6 +38,13 @@ SCALE_OF_WORDS = (
     f"{LEAST}, weakly so under {WEAK} and strongly above {STRONG}."
 )
 
+_EVENLY = {
+    "uniform": "all signal pass, wherever it is",
+    "uniform_half": "half of the signal pass, wherever it is",
+    "vanishing": "no signal pass",
+}
+"""What heads would let pass whose regime names no place."""
+
 _VOCABULARIES = {"input_vocabulary": "input vocabulary", "output_vocabulary": "output vocabulary"}
 
 
@@ -45,6 +52,22 @@ def in_brief(found: list[Reading]) -> str:
     """The sentences of the headline: heads, vocabularies and the norm, each where it was measured."""
     parts = [_placed(found), _both(found), _bias(found)]
     return " ".join(f"{part}." for part in parts if part)
+
+
+def in_short(found: list[Reading]) -> str:
+    """The headline of weights of which the sentences above say nothing; empty where there are none."""
+    kinds = {r.kind: "" for r in found if r.finite}
+    mine = {
+        "queries and keys": any(kind in QUERY_KEY for kind in kinds),
+        "vocabularies": any("_vocabulary" in kind for kind in kinds),
+        "the final norm": any(kind.startswith("norm") for kind in kinds),
+    }
+    known = [name for name, there in mine.items() if there]
+    if known:
+        rest = "where heads would look, or on how a vocabulary lies"
+        return f"Little could be read of these weights: numbers on {listed(known)}, but none on {rest}."
+    weighed = any(r.kind in QUERY_KEY or "_vocabulary" in r.kind or r.kind.startswith("norm") for r in found)
+    return "Nothing that was read of these weights is a number; the notes say why." if weighed else ""
 
 
 def localisation(found: list[Reading]) -> list[str]:
@@ -83,18 +106,41 @@ def _on_data(found: list[Reading]) -> str:
 
 
 def _placed(found: list[Reading]) -> str:
+    """Where heads would look; where the inputs were seen not to walk, that comes first."""
     heads = _self_attention(found, "trace")
     if not heads:
         return ""
+    slopes = _slopes(found)
     counts = Counter(map(regime_of, heads))
     number = f"{len(heads)} heads" if len(heads) > 1 else "the one head"
-    decided = [
-        f"{one.says} ({counts[name]})" for name, one in REGIMES.items() if counts[name] and name != UNDECIDED
-    ]
-    if not decided:
-        return f"For inputs that walk at random, the weights of {number} decide nothing about where they look"
-    some = f"{len(heads) - counts[UNDECIDED]} of {number}" if len(heads) > 1 else number
-    return f"For inputs that walk at random, the weights decide where {some} would look: {listed(decided)}"
+    localised = sum(counts[name] for name in LOCALISED)
+    if localised:
+        some = f"{localised} of {number}" if len(heads) > 1 else number
+        text = f"the weights decide where {some} would look: "
+        text += listed([_place(name, heads, counts[name]) for name in LOCALISED if counts[name]])
+    else:
+        text = f"the weights of {number} decide nothing about where they look"
+    evenly = [f"{counts[name]} would let {what}" for name, what in _EVENLY.items() if counts[name]]
+    text += f"; {listed(evenly)}" if evenly else ""
+    if slopes and all(r.value < WALK for r in slopes):
+        where = "all layers" if len(slopes) > 1 else numbered(slopes)
+        premise = f"On this data the inputs of attention do not walk at random (walk slope {_span(slopes)} "
+        premise += f"in {where}, where a walk has 1), so the theory of where heads look does not apply"
+        return f"{premise}. For inputs that do walk, {text}"
+    return f"For inputs that walk at random, {text}"
+
+
+def _place(name: str, heads: list[Reading], number: int) -> str:
+    """A regime in words: a half, or within 1/|tr W| of the middle, as a share of the length."""
+    if name not in ("middle", "middle_early"):
+        return f"{REGIMES[name].says} ({number})"
+    reach = spread([100 / abs(r.value) for r in heads if regime_of(r) == name], lambda x: f"{x:.0f}")
+    side = "past" if name == "middle" else "before"
+    return f"within {reach} % of the length {side} the middle ({number})"
+
+
+def _slopes(found: list[Reading]) -> list[Reading]:
+    return [r for r in found if r.measure == "walk_slope" and r.head is None and r.finite]
 
 
 def _head(reading: Reading) -> str:
@@ -102,7 +148,7 @@ def _head(reading: Reading) -> str:
 
 
 def _walks(found: list[Reading]) -> list[str]:
-    slopes = [r for r in found if r.measure == "walk_slope" and r.head is None]
+    slopes = _slopes(found)
     if not slopes:
         return []
     still = [r for r in slopes if r.value < WALK]
@@ -117,21 +163,39 @@ def _walks(found: list[Reading]) -> list[str]:
 
 
 def _agreements(found: list[Reading]) -> list[str]:
-    """How far attention ranks the places as predicted, and in how many heads random W seldom does so."""
-    heads = [r for r in found if r.measure == "propagation_agreement" and r.head is not None]
-    held = [r for r in heads if r.finite and math.isfinite(r.null)]
-    if not held:
+    """How far attention ranks the places as predicted, and whether better than other heads predict."""
+    own = [r for r in found if r.measure == "propagation_agreement" and r.finite]
+    heads, layers = ([r for r in own if (r.head is None) == whole] for whole in (False, True))
+    if not heads:
         return []
-    mean, null = (sum(values) / len(held) for values in ([r.value for r in held], [r.null for r in held]))
-    mine, random = two(mean, null)
-    text = f"Measured attention ranks the places as predicted with r = {mine} (Spearman, mean over "
-    text += f"{len(held)} heads), as predicted of random weights with {random}"
-    chances = [float(told[1]) for r in held if (told := re.search(r"p = ([\d.]+)", r.note))]
-    if chances:
-        seldom = sum(p <= CHANCE for p in chances)
-        text += f"; in {seldom} of {len(chances)} heads at most one random weight in twenty does as well"
-        text += f", where {short(CHANCE * len(chances), 2)} would by chance"
-    return [f"{text}."]
+    text = "Measured attention ranks the places as a head’s own weights predict with r = "
+    mean = sum(r.value for r in heads) / len(heads)
+    held = [(sum(h.layer == r.layer for h in heads), told) for r in layers if (told := _HELD.search(r.note))]
+    if not held:
+        return [f"{text}{plain(mean)} (Spearman, mean over {len(heads)} heads)."]
+    others, mirrored = (
+        sum(n * float(told[at]) for n, told in held) / sum(n for n, _ in held) for at in (1, 2)
+    )
+    p = fisher([float(told[3]) for _, told in held])
+    text += f"{plain(mean)} (Spearman, mean over {len(heads)} heads), as those of the layer’s other heads "
+    text += f"predict with {plain(others)}, and as the mirror images of those with {plain(mirrored)}: "
+    text += f"own predictions {'agree' if p <= CHANCE else 'do not agree'} better than those of other heads"
+    text += f" (p = {short(p, 2)})" if p >= 0.001 else " (p < 0.001)"
+    return [f"{text}{', but no better than mirror images' if p <= CHANCE and mean <= mirrored else ''}."]
+
+
+_HELD = re.compile(r"other heads (-?[\d.]+), mirrored (-?[\d.]+); p = ([\d.e-]+)")
+
+
+def fisher(chances: list[float]) -> float:
+    """The p of several independent ones together, P(χ² ≥ −2Σ log p) with two degrees of freedom each.
+
+    >>> round(fisher([0.3]), 4), round(fisher([0.1, 0.1]), 4)
+    (0.3, 0.0561)
+    """
+    half = -sum(math.log(p) for p in chances) or 1e-300
+    terms = (k * math.log(half) - half - math.lgamma(k + 1) for k in range(len(chances)))
+    return min(1.0, sum(map(math.exp, terms)))
 
 
 def vocabulary(found: list[Reading]) -> list[str]:

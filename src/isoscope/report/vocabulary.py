@@ -53,6 +53,9 @@ MEASURES = (
 )
 """The lines of the table; other measures of these sites are in the table of rows."""
 
+ROUNDED = 1e-5
+"""A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
+
 HEIGHT = 340
 CUT = 0.995
 """The share of the rows that a scatter shows at least: the scale is theirs."""
@@ -143,7 +146,9 @@ def _entry(reading: Reading | None) -> Entry | None:
         f"n {reading.n:,}" if reading.n else "",
         reading.note,
     ]
-    return Entry(short(reading.value), null, ", ".join(filter(None, words)))
+    centred = reading.kind in VOCABULARY and reading.kind not in SIDES
+    removed = centred and reading.measure in ("drift", "relative_drift") and reading.value < ROUNDED
+    return Entry(short(0.0 if removed else reading.value), null, ", ".join(filter(None, words)))
 
 
 def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:

@@ -21,6 +21,13 @@ function around({ xaxis, yaxis }, [x, y]) {
   for (const axis of [xaxis, yaxis]) Object.assign(axis, { range: [-far, far], autorange: false });
 }
 
+// How many eigenvalues of other heads are cut off: equal scales make one axis longer, by the panel's width.
+function outside({ data: [{ x, y }], _fullLayout: { xaxis, yaxis } }) {
+  const cut = (value, [low, high]) => value < low || value > high;
+  const number = x.filter((value, i) => cut(value, xaxis.range) || cut(y[i], yaxis.range)).length;
+  return number ? ` ${number} of ${x.length} of the other heads lie outside.` : "";
+}
+
 function weighed(album) {
   const held = JSON.parse(album.querySelector("script.points").textContent);
   const panels = [...album.querySelectorAll(".panel")].map((node) => ({
@@ -67,8 +74,14 @@ function weighed(album) {
       if (name === "spectrum" && main) around(figure.layout, main);
       if (name === "measured" && main) figure.layout.yaxis.range = [0, 1.25 * Math.max(1.2, ...main[1])];
       plot.text = JSON.stringify(figure);
-      caption.textContent = main?.[0].length ? spoken(name, main) : "This head has no picture here.";
-      plot.node.ariaLabel = `${heading}, ${one.where}. ${caption.textContent}`;
+      const told = main?.[0].length ? spoken(name, main) : "This head has no picture here.";
+      const tell = (more = "") => {
+        caption.textContent = told + more;
+        plot.node.ariaLabel = `${heading}, ${one.where}. ${caption.textContent}`;
+      };
+      tell();
+      plot.node.removeAllListeners?.("plotly_afterplot");
+      if (name === "spectrum" && main) plot.node.on?.("plotly_afterplot", () => tell(outside(plot.node)));
     }
     ring(one);
     return "";

@@ -32,6 +32,9 @@ WEIGHED: dict[str, Callable[[str], bool]] = {
 _SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}
 """Measures of other families that a section shows, and so explains."""
 
+_DASHED = {"softmax_agreement": "other heads"}
+"""What the null of a panel is called here, where it is not that of random W."""
+
 _NOTHING = Drawn((), (), ())
 
 
@@ -106,13 +109,21 @@ def _localisation(
     here = {measure: {**told.get(measure, {}), "family": "query_key"} for measure in section.measures}
     drawn = figures(rows, "query_key", here)  # whatever family the run tells: the section is of the site
     covered = {panel.measures[0] for panel in mapped}
-    small = tuple(panel for panel in drawn.panels if panel.measures[0] not in covered)
+    small = tuple(_captioned(panel) for panel in drawn.panels if panel.measures[0] not in covered)
     return replace(
         section,
         large=planes.planes(rows, length),
         heads=heads(points, rows),
         maps=mapped,
         small=Drawn(small, drawn.key, drawn.colours, drawn.across),
+    )
+
+
+def _captioned(panel: Panel) -> Panel:
+    """With a caption that is short and stays in one line, so that panels side by side look alike."""
+    called = _DASHED.get(panel.measures[0], "random W")
+    return replace(
+        panel, remark=panel.remark.replace("random weights", called).replace(" ", "\N{NO-BREAK SPACE}")
     )
 
 

@@ -19,6 +19,7 @@ from isoscope.report.sentences import SENTENCES
 from isoscope.report.sentences_attention import in_brief
 from isoscope.report.sentences_parts import generic
 from isoscope.report.sentences_weights import in_brief as weights_in_brief
+from isoscope.report.sentences_weights import in_short as weights_in_short
 
 CLAIM = "mean_cosine_between"
 ISOTROPIC = 0.0
@@ -54,6 +55,8 @@ def headline(rows: pd.DataFrame) -> str:
         if attended and last is not None:
             attended = f"At step {last:,}, {attended[0].lower()}{attended[1:]}"
     weighed = _weights(read(rows))
+    if not (weighed or of(readings, CLAIM)):
+        weighed = weights_in_short(read(rows))
     clouds = "" if weighed and not of(readings, CLAIM) else _clouds(readings)
     return " ".join(filter(None, [clouds, attended, weighed]))
 

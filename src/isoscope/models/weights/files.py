@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,8 +38,35 @@ Fetch = Callable[[str], Path | None]
 
 
 @dataclass(frozen=True)
+class Fault:
+    """A shard that cannot be had: its file, what is wrong as several may share it, and all in a sentence."""
+
+    file: str
+    wrong: str  # "are missing"
+    sentence: str
+
+
+def told_together(faults: Iterable[Fault]) -> str:
+    """The faults by what is wrong: one in its own words, of several how many they are and the first.
+
+    >>> told_together(Fault(file, "are missing", f"{file} is missing.") for file in "ba")
+    '2 shards are missing, first a'
+    """
+    found = []
+    for wrong, alike in groupby(sorted(faults, key=lambda each: (each.wrong, each.file)), lambda f: f.wrong):
+        first, *others = alike
+        several = f"{1 + len(others)} shards {wrong}, first {first.file}"
+        found.append(several if others else first.sentence.rstrip("."))
+    return "; ".join(found)
+
+
+@dataclass(frozen=True)
 class Tensors:
-    """The tensors of a model by name, read one at a time; `module` where it is a live one."""
+    """The tensors of a model by name, read one at a time; `module` where it is a live one.
+
+    `faults` are the shards that cannot be had: on this machine all that the index names, whether something
+    in them was asked for or not; of the hub those that were asked for.
+    """
 
     where: str
     names: frozenset[str]
@@ -45,6 +74,7 @@ class Tensors:
     shape: Callable[[str], tuple[int, ...]]
     check: Callable[[frozenset[str]], None]
     module: nn.Module | None = None
+    faults: Callable[[], tuple[Fault, ...]] = tuple
 
     def read(self, name: str) -> Tensor:
         """The tensor on the CPU, float32 unless it is float64; a quantised one is an error."""
@@ -59,13 +89,18 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Opened:
-    """Tensors, what the config says, and the address they came from."""
+    """Tensors, what the config says, and the address they came from.
+
+    `commit` is set where they came from the hub: files of a commit do not change.
+    """
 
     tensors: Tensors
     config: Any
     model: str
     revision: str = ""
     known: bool = True  # whether transformers knows the kind of config
+    settings: str = ""  # the config as it is written
+    commit: str = ""
 
 
 def open_address(address: str, revision: str | None, config: str | None) -> Opened:
@@ -79,12 +114,12 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     place, commit = _locate(name, asked)
     local = Path(place).is_dir()
     fetch: Fetch = partial(_in_folder, Path(place)) if local else cache(partial(_from_hub, name, commit))
-    settings, known = _config(Path(config) if config else fetch("config.json"), name)
+    said, known, settings = _config(Path(config) if config else fetch("config.json"), name)
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
     if found is None:
         raise IsoscopeError(f"'{name}' holds no weights: looked for {', '.join(LOOKED_FOR)}.")
     tensors = _sharded(name, found, fetch, local) if found.endswith("json") else _single(name, fetch, found)
-    return Opened(tensors, settings, name, commit or asked or "", known)
+    return Opened(tensors, said, name, commit or asked or "", known, settings, commit)
 
 
 def open_module(module: nn.Module, name: str, revision: str = "") -> Opened:
@@ -95,7 +130,8 @@ def open_module(module: nn.Module, name: str, revision: str = "") -> Opened:
         inner = within
     config = getattr(inner, "config", None)
     known = config is not None and hasattr(config, "model_type")
-    return Opened(_held(name, held, inner), config if known else None, name, revision, known)
+    written = str(config.to_json_string()) if config is not None and hasattr(config, "to_json_string") else ""
+    return Opened(_held(name, held, inner), config if known else None, name, revision, known, written)
 
 
 def _in_folder(folder: Path, file: str) -> Path | None:
@@ -121,8 +157,8 @@ def _from_hub(name: str, commit: str, file: str) -> Path | None:
         raise IsoscopeError(f"cannot download {file} of '{name}': {_first_line(reason)}.") from reason
 
 
-def _config(file: Path | None, name: str) -> tuple[Any, bool]:
-    """The config, by transformers where it knows the kind, else what the file says; and which."""
+def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
+    """The config, by transformers where it knows the kind, else what the file says; which; and its text."""
     import transformers
 
     if file is not None and not file.name.endswith(".json"):
@@ -130,25 +166,27 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool]:
     if file is None or not file.exists():
         raise IsoscopeError(f"'{name}' has no config.json, which tells the number of heads; name one.")
     try:
-        with _quiet():
-            return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    try:
-        said = json.loads(file.read_text(), object_hook=lambda each: SimpleNamespace(**each))
+        written = file.read_text(encoding="utf-8")
+        said = json.loads(written, object_hook=lambda each: SimpleNamespace(**each))
     except (OSError, ValueError) as reason:
         raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+    try:
+        with _quiet():
+            return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True, written
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
     if not isinstance(said, SimpleNamespace):
         raise IsoscopeError(f"{file} holds {type(said).__name__}, no settings by name.")
-    return said, False
+    return said, False, written
 
 
 def _open_file(file: Path, config: Path | None) -> Opened:
     if file.suffix not in SUFFIXES:
         raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
     if file.suffix == ".safetensors":
-        settings, known = _config(config or file.parent, str(file))
-        return Opened(_single(str(file), lambda _: file, str(file)), settings, str(file), known=known)
+        said, known, settings = _config(config or file.parent, str(file))
+        tensors = _single(str(file), lambda _: file, str(file))
+        return Opened(tensors, said, str(file), known=known, settings=settings)
     held = _unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         dims = held["dims"]
@@ -160,9 +198,10 @@ def _open_file(file: Path, config: Path | None) -> Opened:
             architectures=["WhisperForConditionalGeneration"],
             tie_word_embeddings=True,
         )
-        return Opened(_held(str(file), dict(held["model_state_dict"])), whisper, str(file))
-    settings, known = _config(config or file.parent, str(file))
-    return Opened(_pickle(str(file), file, held), settings, str(file), known=known)
+        tensors = _held(str(file), dict(held["model_state_dict"]))
+        return Opened(tensors, whisper, str(file), settings=str(sorted(dims.items())))
+    said, known, settings = _config(config or file.parent, str(file))
+    return Opened(_pickle(str(file), file, held), said, str(file), known=known, settings=settings)
 
 
 def _single(name: str, fetch: Fetch, file: str) -> Tensors:
@@ -191,12 +230,32 @@ def _sharded(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
         raise IsoscopeError(f"cannot read {path}: it is no index of shards.") from reason
     stored = {plain_name(key): key for key in files}
 
+    broken: dict[str, Fault] = {}
+
     @cache
     def part(file: str) -> Tensors:
-        if (shard := fetch(file)) is None:
-            lost = sum(each == file for each in files.values())
-            raise IsoscopeError(f"the shard {file} of '{name}' is missing; its index says {lost} tensors.")
-        return _single(name, lambda _: shard, file)
+        if file in broken:  # the hub is not asked twice
+            raise IsoscopeError(broken[file].sentence)
+        wrong = "cannot be downloaded"
+        try:
+            if (shard := fetch(file)) is None:
+                wrong, lost = "are missing", sum(each == file for each in files.values())
+                raise IsoscopeError(
+                    f"the shard {file} of '{name}' is missing; its index says {lost} tensors."
+                )
+            wrong = "cannot be read"
+            return _single(name, lambda _: shard, file)
+        except IsoscopeError as reason:
+            broken[file] = Fault(file, wrong, str(reason))
+            raise
+
+    def faults() -> tuple[Fault, ...]:
+        for file in sorted(set(files.values())) if local else ():
+            # to open a pickle can be to read all of it, so of one that nothing asked for only this is known
+            if file.endswith(".safetensors") or fetch(file) is None:
+                with suppress(IsoscopeError):
+                    part(file)
+        return tuple(broken[file] for file in sorted(broken))
 
     def check(names: frozenset[str]) -> None:
         for file in sorted({files[stored[key]] for key in names}):
@@ -215,6 +274,7 @@ def _sharded(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
         lambda key: stored_in(key).stored(key),
         lambda key: stored_in(key).shape(key),
         check,
+        faults=faults,
     )
 
 

@@ -75,10 +75,9 @@ def pictures(found: list[Localised], most: int = MOST) -> tuple[list[Points], st
 
 def _series(one: Localised, predicted: Predicted, room: int) -> Iterator[Points]:
     varies = (predicted.signal.amax(1) - predicted.signal.amin(1)).nan_to_num(-1.0)
-    random = predicted.random_signal.mean(0)
     measured = None if one.profiles is None else one.profiles.mean.cpu()
     for head in sorted(varies.argsort(descending=True, stable=True)[:room].tolist()):
-        parts = {"predicted": predicted.signal[head], "random": random[head]}
+        parts = {"predicted": predicted.signal[head], "random": predicted.random_signal[head]}
         if measured is not None:
             parts |= {"measured": measured[head], "softmax": predicted.softmax[head]}
         for series, values in parts.items():

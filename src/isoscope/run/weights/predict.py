@@ -2,20 +2,21 @@
 
 Decided here: Σ enters through the joint covariance of a head's query and key increments, 2e×2e, whose root
 stands for Σ^½W_Q and Σ^½W_K: the same spectrum, and no root of a d×d matrix. ρ(t) is predicted for as many
-positions as last queries see keys on average. The null is a random W: Gaussian factors of the head's own
-Frobenius norms, the same Σ, the same way of predicting. It is not zero: any W at all favours the middle.
+positions as last queries see keys on average. A random W, Gaussian factors of the head's own Frobenius norms
+and the same Σ, is drawn beside it and tests nothing: its ρ is nearly flat, and any slope at all beats it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from isoscope.geometry.propagation import (
+    _between,
+    _positions,
     attention_profiles,
     propagation,
     regime,
@@ -25,8 +26,10 @@ from isoscope.kernels.spectra import qk_spectrum
 from isoscope.models.weights.read import Projections
 from isoscope.stats.profiles import BINS, averaged
 
-WALKS, RANDOM_WALKS = 2048, 512  # of a head, and of each random W: errors of ρ of at most .011 and .022
-DRAWS, SOFTMAX_DRAWS = 19, 5  # random W a layer: with 19 the smallest p is .05
+WALKS = 2048  # of a head: errors of ρ of at most .011
+RANDOM_WALKS = 4096  # each with a W of its own: errors of their mean ρ of at most .008
+DRAWS = 19  # random W a layer for the mean of ‖W‖_F
+BLOCK = 256  # random walks at a time: 16 MiB at 4,096 dimensions
 
 
 def walk_factors(query: Tensor, key: Tensor, scale: float, covariance: Tensor) -> Factors:
@@ -41,7 +44,8 @@ def walk_factors(query: Tensor, key: Tensor, scale: float, covariance: Tensor) -
     whole = joint.isfinite().all(-1).all(-1)
     joint = torch.where(whole[:, None, None], (joint + joint.mT) / 2, 0.0)
     values, vectors = torch.linalg.eigh(joint)
-    root = values.clamp_min(0).sqrt()[..., None] * vectors.mT
+    # the symmetric root: others have signs that rounding decides, and with them the walks that are drawn
+    root = (vectors * values.clamp_min(0).sqrt()[..., None, :]) @ vectors.mT
     return Factors(root[..., :inner], root[..., inner:], query.shape[1])
 
 
@@ -56,8 +60,7 @@ class Predicted:
     way: tuple[str, ...]
     softmax: Tensor  # [h, bins] the density of attention over walks by the true softmax
     random_frobenius: Tensor  # [h] the mean ‖W‖_F of random W
-    random_signal: Tensor  # [n, h, bins]
-    random_softmax: Tensor  # [m, h, bins]
+    random_signal: Tensor  # [h, bins] the mean ρ of random W
 
 
 def predict(found: Projections, covariance: Tensor, length: int, *, seed: int = 0) -> Predicted:
@@ -71,10 +74,7 @@ def predict(found: Projections, covariance: Tensor, length: int, *, seed: int = 
     signal, way = _signal(spectrum, parts, length, WALKS, seed)
     softmax, _ = attention_profiles(parts, length, walks=WALKS, seed=seed)
     norms = query.norm(dim=(1, 2)) * key.norm(dim=(1, 2)).repeat_interleave(len(query) // len(key), 0)
-    units = _random_units(query.shape[1], query.shape[2], covariance, seed)
-    frobenius, passing, attending = zip(
-        *_of_random(units, (norms * abs(found.scale)).tolist(), length, seed), strict=True
-    )
+    sizes, values = norms * abs(found.scale), torch.linalg.eigvalsh(covariance).clamp_min(0)
     return Predicted(
         spectrum=spectrum,
         length=length,
@@ -82,9 +82,8 @@ def predict(found: Projections, covariance: Tensor, length: int, *, seed: int = 
         signal=signal,
         way=way,
         softmax=torch.where(whole[:, None], averaged(softmax.value * length), math.nan),
-        random_frobenius=torch.stack(frobenius),
-        random_signal=torch.stack(passing, dim=1),
-        random_softmax=torch.stack(attending, dim=1),
+        random_frobenius=sizes * _random_frobenius(values, query.shape[2], seed),
+        random_signal=_random_signal(sizes, values, query.shape[2], length, seed),
     )
 
 
@@ -92,12 +91,15 @@ def _signal(
     spectrum: QkSpectrum, parts: Factors, length: int, walks: int, seed: int
 ) -> tuple[Tensor, tuple[str, ...]]:
     """ρ over stretches of t/T, [h, bins], at the middle of each where it is long; and how it was had."""
-    if length < 2 * BINS:
-        found = propagation(spectrum, parts, length, walks=walks, seed=seed)
-        return averaged(found.value), found.way
+    places = _places(length)
+    found = propagation(spectrum, parts, length, walks=walks, seed=seed, positions=places)
+    return found.value if places is not None else averaged(found.value), found.way
+
+
+def _places(length: int) -> Tensor | None:
+    """The positions in the middle of each stretch; None where stretches are short, and all are wanted."""
     middles = ((torch.arange(BINS) + 0.5) * length / BINS).ceil().long()
-    found = propagation(spectrum, parts, length, walks=walks, seed=seed, positions=middles)
-    return found.value, found.way
+    return middles if length >= 2 * BINS else None
 
 
 def _scaled(spectrum: QkSpectrum, size: Tensor) -> QkSpectrum:
@@ -111,28 +113,42 @@ def _scaled(spectrum: QkSpectrum, size: Tensor) -> QkSpectrum:
     )
 
 
-def _random_units(width: int, inner: int, covariance: Tensor, seed: int) -> Factors:
-    """Random W of which both factors have norm 1, Σ in them, as so many heads."""
+def _random_frobenius(values: Tensor, inner: int, seed: int) -> float:
+    """The mean ‖Σ^½WΣ^½‖_F of random W of which both factors [d, e] have norm 1; `values` [d] are Σ's."""
     random = torch.Generator().manual_seed(seed)
-    made = torch.randn(2, DRAWS, width, inner, dtype=torch.float64, generator=random)
-    query, key = made / made.norm(dim=(2, 3), keepdim=True)
-    return walk_factors(query, key, 1.0, covariance)
+    sizes = []
+    for _ in range(DRAWS):
+        made = torch.randn(2, len(values), inner, dtype=torch.float64, generator=random)
+        made = made / made.norm(dim=(1, 2), keepdim=True)
+        query, key = made.mT @ (values[:, None] * made)
+        sizes.append((query * key).sum().sqrt())
+    return float(torch.stack(sizes).mean())
 
 
-def _of_random(
-    units: Factors, sizes: list[float], length: int, seed: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """For each head's size: the mean ‖W‖_F of random W, their ρ [n, bins] and their attention [m, bins]."""
-    unit = qk_spectrum(units.query, units.key, scale=1.0)
-    for size in sizes:
-        if not math.isfinite(size):
-            unknown = torch.full((DRAWS, BINS), math.nan, dtype=torch.float64)
-            yield unknown[0, 0], unknown, unknown[:SOFTMAX_DRAWS]
-            continue
-        spectrum = _scaled(unit, torch.full((DRAWS,), size, dtype=torch.float64))
-        parts = replace(units, query=units.query * size)
-        few = Factors(parts.query[:SOFTMAX_DRAWS], parts.key[:SOFTMAX_DRAWS], parts.width)
-        signal, _ = _signal(spectrum, parts, length, RANDOM_WALKS, seed)
-        softmax, _ = attention_profiles(few, length, walks=RANDOM_WALKS, seed=seed)
-        frobenius = spectrum.frobenius_square.sqrt().mean()
-        yield frobenius, signal, averaged(softmax.value * length)
+def _random_signal(sizes: Tensor, values: Tensor, inner: int, length: int, seed: int) -> Tensor:
+    """The mean ρ over random W, Gaussian W_Q and W_K of norms with product `sizes` [h]: [h, bins].
+
+    Twin: `propagation` of many random W. Given x_T the query is |x_T|·a and the key's side one Gaussian
+    vector g, so that every walk has a W of its own for 2d + e numbers: x_TᵀWx_T = |x_T||a|·gᵀx_T/(de) and
+    ‖Σ^½Wᵀx_T‖ = |x_T||a|·‖Σ^½g‖/(de). −g is as likely as g, and both are taken.
+    """
+    width, places = len(values), _places(length)
+    apart, kappa = _positions(length, values.device)
+    if places is not None:
+        apart, kappa = apart[places - 1], kappa[places - 1]
+    bridge = (kappa - apart**2 / length).clamp_min(0).sqrt()
+    random = torch.Generator().manual_seed(seed)
+    total = torch.zeros(len(sizes), len(apart), dtype=torch.float64)
+    for start in range(0, RANDOM_WALKS, BLOCK):
+        number = min(BLOCK, RANDOM_WALKS - start)
+        drawn = torch.randn(number, 2 * width + inner, dtype=torch.float64, generator=random)
+        key, asked = drawn[:, width : 2 * width], drawn[:, 2 * width :]
+        last = math.sqrt(length) * drawn[:, :width] * values.sqrt()
+        query = last.norm(dim=1) * asked.norm(dim=1) / (width * inner)
+        own, norm = query * (key * last).sum(1), query * (key * values.sqrt()).norm(dim=1)
+        for head, size in enumerate(sizes.tolist()):
+            lean = (size * own / length)[:, None] * apart
+            spread = (size * norm)[:, None] * bridge
+            total[head] += (_between(lean, spread, length) + _between(-lean, spread, length)).sum(0)
+    mean = total / (2 * RANDOM_WALKS)
+    return mean if places is not None else averaged(mean)

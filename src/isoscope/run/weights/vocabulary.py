@@ -2,7 +2,8 @@
 
 Rows are folded into records a block at a time. Partition isotropy is read off all rows, not off a sample: it
 is min and max over directions, and a published number is of all of them. The records that hold d×d numbers
-are small beside the matrix itself, so none is left out.
+are small beside the matrix itself, so none is left out. Every form has the null of its own: random rows that
+were centred, or lost their top directions, as it was.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.linalg import eigh
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
 from isoscope.measures.base import Measure, Reading
+from isoscope.measures.partition import FormRows, largest
 from isoscope.measures.table import choose, of_weights
+from isoscope.measures.vocabulary import in_form
 from isoscope.results.points import Points
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
@@ -63,13 +65,13 @@ def weigh_vocabulary(
     for block in _blocks(matrix):
         centred[block] = (matrix[block].double() - mean).to(centred.dtype)
     del matrix
-    yield _read(f"{kind}_centred", kind, "centred", centred, _folded(centred, seed))
+    yield _read(f"{kind}_centred", kind, "centred", centred, _folded(centred, seed), 0)
     tick()
-    top = _largest(scatter, max(1, round(len(mean) / 100)))
+    top = largest(scatter, max(1, round(len(mean) / 100)))
     for block in _blocks(centred):
         rows = centred[block]
         rows -= ((rows.double() @ top) @ top.T).to(rows.dtype)
-    yield _read(f"{kind}_without_top", kind, "", centred, _folded(centred, seed))
+    yield _read(f"{kind}_without_top", kind, "", centred, _folded(centred, seed), top.shape[1])
     tick()
 
 
@@ -93,26 +95,31 @@ def _folded(matrix: Tensor, seed: int) -> dict[type[Any], Any]:
 
 
 def _read(
-    kind: str, side: str, series: str, matrix: Tensor, records: dict[type[Any], Any]
+    kind: str,
+    side: str,
+    series: str,
+    matrix: Tensor,
+    records: dict[type[Any], Any],
+    removed: int | None = None,
 ) -> VocabularyWeighed:
+    """The readings of one form; `removed` top directions are gone where it was centred, None where not."""
     sound = torch.cat([matrix[block].isfinite().all(1) for block in _blocks(matrix)])
     whole = records[Moments].whole
     gram = whole.scatter[0] + whole.n * torch.outer(whole.mean[0], whole.mean[0])
-    exact = {**records, Reservoir: AllRows(matrix if sound.all() else matrix[sound], gram)}
+    rows = matrix if sound.all() else matrix[sound]
+    every = AllRows(rows, gram) if removed is None else FormRows(rows, gram, removed)
+    exact = {**records, Reservoir: every}
     readings = {
         measure.name: measure.reading(each, each)
         for measure in vocabulary_measures()
         for each in [exact if measure.family == "partition" else records]
     }
+    if removed is not None:
+        readings = {
+            name: in_form(name, reading, records[Moments], removed) for name, reading in readings.items()
+        }
     picture = _picture(side, series, matrix, gram) if series else ()
     return VocabularyWeighed(kind, readings, whole.mean[0], picture)
-
-
-def _largest(matrix: Tensor, count: int) -> Tensor:
-    """The eigenvectors of the largest eigenvalues of a symmetric matrix [d, d], largest first, [d, count]."""
-    last = len(matrix) - 1
-    found = eigh(matrix.numpy(), subset_by_index=[last + 1 - count, last])[1]  # much less work than all
-    return torch.from_numpy(found).flip(1)
 
 
 def _picture(side: str, series: str, matrix: Tensor, gram: Tensor) -> tuple[Points, ...]:
@@ -122,7 +129,7 @@ def _picture(side: str, series: str, matrix: Tensor, gram: Tensor) -> tuple[Poin
     """
     if matrix.shape[1] < 2:
         return ()
-    axes = _largest(gram, 2)
+    axes = largest(gram, 2)
     chosen = content_keys(torch.arange(len(matrix))[:, None], 0).argsort()[:SHOWN].sort().values
     rows = matrix[chosen].double()
     places = rows[rows.isfinite().all(1)] @ axes

@@ -2,11 +2,13 @@
 
 Queries and keys of every head, the vocabulary matrices, the final norm; one layer in memory at a time. A part
 that cannot be read becomes a remark and the others go on; only where nothing can be read is it an error. With
-data, `run.weights.data` adds what the weights do on it.
+data, `run.weights.data` adds what the weights do on it: the model runs for that alone, and its weights are
+read from the address all the same, since what is loaded to run has no vocabulary head.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from isoscope.measures.table import of_weights
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import SIDES, Weights, open_weights
+from isoscope.models.weights.files import Fault, told_together
 from isoscope.results.points import Points, points_frame
 from isoscope.results.schema import Row
 from isoscope.run.weights.heads import HeadsWeighed, head_points, weigh_heads
@@ -30,6 +33,7 @@ from isoscope.sites import Site
 from isoscope.stats.weights import NormWeights
 
 Progress = Callable[[int, int | None], None]
+_COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
 
 
 def weight_measures() -> tuple[Measure, ...]:
@@ -46,6 +50,7 @@ def weigh(
     key: str | None = None,
     length: int = 512,
     data: str | Iterable[Any] | None = None,
+    running: Model | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Weighed:
@@ -53,24 +58,27 @@ def weigh(
 
     `length` is the number of positions T that regimes and ρ(t) are told for. `query` and `key` name the
     weights of an architecture that is not known, as regular expressions with a group for the layer's number.
-    With `data` (an address, or batches) the model runs over it as well. `progress` is called with (parts
-    done, parts in all), then with (sequences done, sequences in all).
+    With `data` (an address, or batches) the model runs over it as well: `running` where it is loaded already,
+    else it is loaded for it. `progress` is called with (parts done, parts in all), then with (sequences done,
+    sequences in all).
     """
     if length < 2:
         raise IsoscopeError(f"length is the number of positions, at least 2; it is {length}.")
-    source = _running(model, revision, config) if data is not None else None
-    weights = open_weights(
-        source or model, revision=revision, config=config, query=query, key=key, whole=False
-    )
+    weights = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)
     told = _Told(weights, len(set(weights.sites)) + len(FORMS) * len(SIDES) + 1, progress)
     heads = _heads(told, length, seed)
     _vocabulary(told, seed)
     _norm(told)
-    if source is not None:
-        assert data is not None
-        _data(told, source, data, length=length, seed=seed, progress=progress)
+    lost = weights.opened.tensors.faults()
+    if told.rows and not any(row.measure not in _COUNTS and math.isfinite(row.value) for row in told.rows):
+        raise _nothing(weights, ["every number in it that is weighed is NaN or Inf"], lost)
+    if data is not None:
+        source = running or _running(model, weights.revision or revision, config)
+        named = _by_its_names(source, weights, query, key)
+        _data(told, source, named, data, length=length, seed=seed, progress=progress)
     if not told.rows:
-        raise IsoscopeError(f"nothing of '{weights.model}' can be weighed: {'; '.join(told.remarks)}.")
+        raise _nothing(weights, told.remarks, lost)
+    told.remarks += _besides(told.remarks, lost)
     facts = {"model": weights.model, "revision": weights.revision, "length": length, **told.facts}
     drawn = points_frame([*head_points(heads), *told.points])
     return Weighed(
@@ -81,6 +89,24 @@ def weigh(
         facts,
         tuple(dict.fromkeys((*weights.remarks, *told.remarks))),
     )
+
+
+def _nothing(weights: Weights, remarks: Iterable[str], lost: Iterable[Fault]) -> IsoscopeError:
+    """That nothing can be weighed, and why: of shards that cannot be had not one by one."""
+    others = [remark for remark in remarks if not any(_says(remark, fault) for fault in lost)]
+    why = "; ".join(filter(None, [told_together(lost), *others]))
+    return IsoscopeError(f"nothing of '{weights.model}' can be weighed: {why}.")
+
+
+def _besides(remarks: Iterable[str], lost: Iterable[Fault]) -> list[str]:
+    """The shards that cannot be had and that no remark tells of yet, in one remark."""
+    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in remarks)]
+    it = "it" if len(rest) == 1 else "them"
+    return [f"{told_together(rest)}; no reading is lost by {it}"] if rest else []
+
+
+def _says(remark: str, fault: Fault) -> bool:
+    return fault.sentence.rstrip(".") in remark
 
 
 @dataclass(eq=False)
@@ -165,6 +191,9 @@ def _forms(told: _Told, kind: str, held: list[Tensor], seed: int, *, reads: bool
         for name, reading in form.readings.items():
             told.add(Site(form.kind), None, name, reading)
         told.points += form.picture
+        lost = form.readings["not_finite"]
+        if form.kind == kind and lost.value:
+            told.remarks.append(f"{kind}: {lost.value:.0f} of {lost.n} rows hold NaN or Inf and are left out")
         if reads and form.kind == kind:
             told.vocabulary_mean = form.mean
 
@@ -189,6 +218,7 @@ def _norm(told: _Told) -> None:
 def _data(
     told: _Told,
     source: Model,
+    weights: Weights,
     data: str | Iterable[Any],
     *,
     length: int,
@@ -198,7 +228,7 @@ def _data(
     from isoscope.run.weights.data import data_part
 
     batches = open_data(data, source, seed=seed) if isinstance(data, str) else data
-    part = data_part(source, told.weights, batches, length=length, seed=seed, progress=progress)
+    part = data_part(source, weights, batches, length=length, seed=seed, progress=progress)
     told.rows += part.rows
     told.facts["on_data"] = dict(part.facts)
     told.remarks += part.remarks
@@ -220,6 +250,19 @@ def _running(model: str | Model | nn.Module, revision: str | None, config: str |
     if isinstance(model, str):
         return load(model, revision=revision, config=config)
     return model if isinstance(model, Model) else Model(model, type(model).__name__)
+
+
+def _by_its_names(source: Model, weights: Weights, query: str | None, key: str | None) -> Weights:
+    """The weights whose names `query` and `key` give, as the running model has them where it knows them.
+
+    Without patterns the names are found by themselves, in a file and in what runs.
+    """
+    if query is None or weights.opened.tensors.module is not None:
+        return weights
+    try:
+        return open_weights(source, query=query, key=key)
+    except IsoscopeError:
+        return weights
 
 
 def _span(sites: list[Site]) -> str:

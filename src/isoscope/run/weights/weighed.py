@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.models.weights import Weights
+from isoscope.models.weights import SIDES, Weights
 from isoscope.results.schema import Row, frame
 
 UNREADABLE = (IsoscopeError, ValueError, RuntimeError, OSError)  # what a part that cannot be read raises
-_SAMPLE = 64  # numbers of each tensor that a fingerprint is of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +54,46 @@ class Weighed:
         return self.frame().to_html(index=False)
 
 
-def fingerprint(weights: Weights) -> str:
-    """Sixteen hex digits of the names, the shapes and a sample of the numbers of all weights.
+def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | None = None) -> str:
+    """Sixteen hex digits of the config as it is written and of every number that is weighed.
 
-    A sample, because most weights are not read otherwise: 64 numbers spread over each. What cannot be read is
-    not in it.
+    Files of a hub's commit do not change: there it is of the commit, and nothing is downloaded. Elsewhere
+    all tensors that are weighed are read for it once, none besides; what cannot be read is not in it.
+    `progress` is called with (parts done, parts in all).
     """
-    digest = hashlib.blake2b(digest_size=8)
-    tensors = weights.opened.tensors
-    for name in sorted(tensors.names):
-        try:
-            found = tensors.stored(name).detach().flatten()
-        except UNREADABLE:
-            continue
-        step = max(1, len(found) // _SAMPLE)
-        some = found[::step].cpu().contiguous()
-        digest.update(f"{name}{tensors.shape(name)}{found.dtype}".encode())
-        digest.update(some.view(torch.uint8).numpy().data if some.numel() else b"")
+    opened = weights.opened
+    digest = hashlib.blake2b(repr((opened.commit, opened.settings)).encode(), digest_size=8)
+    if not opened.commit:
+        digest.update(repr(sorted(_hashes(weights, progress).items())).encode())
+    return digest.hexdigest()
+
+
+def _hashes(weights: Weights, progress: Callable[[int, int | None], None] | None) -> dict[str, str]:
+    """The hash of every tensor that weighing reads, by name: all of it is read as it will be, and let go."""
+    tensors, found = weights.opened.tensors, dict[str, str]()
+
+    def stored(name: str) -> Tensor:
+        tensor = tensors.stored(name)
+        if name not in found:
+            found[name] = _hash(tensor)
+        return tensor
+
+    watched = replace(weights, opened=replace(weights.opened, tensors=replace(tensors, stored=stored)))
+    parts: list[Callable[[], object]] = [
+        *(partial(next, replace(watched, steps=(step,)).projections(), None) for step in weights.steps),
+        *(partial(watched.vocabulary, side) for side in SIDES),
+        watched.final_norm,
+    ]
+    for done, part in enumerate(parts, start=1):
+        with suppress(*UNREADABLE):
+            part()
+        if progress is not None:
+            progress(done, len(parts))
+    return found
+
+
+def _hash(tensor: Tensor) -> str:
+    raw = tensor.detach().cpu().contiguous().reshape(-1)
+    digest = hashlib.blake2b(f"{tuple(tensor.shape)}{tensor.dtype}".encode(), digest_size=16)
+    digest.update(raw.view(torch.uint8).numpy().data if raw.numel() else b"")
     return digest.hexdigest()
