@@ -74,7 +74,11 @@ _RULES = (  # the tables: which kinds stand in each, and its columns, a measure 
         ),
     ),
 )
-_CAPTION = "value (null: random W of the same size, rows that point anywhere, a norm before training)"
+_CAPTION = (
+    "value (null: random W of the same size, of ρ(t) the other heads' predictions; rows that point anywhere; "
+    "a norm before training)"
+)
+_ROUNDED = 1e-5  # a smaller drift is what rounding leaves of a mean that was taken away
 _BARE = ("relative_drift", "drift", "mean_cosine_between")  # shown without their null, which is near 0
 _REGIMES = 26  # columns the least that regimes are told in
 
@@ -137,6 +141,8 @@ def _cell(cells: pd.DataFrame, measure: str) -> str:
     value, null = float(cells.value[measure]), float(cells.null[measure])
     if math.isnan(value):
         return "–"
+    if measure.endswith("drift") and value < _ROUNDED:
+        return "0"
     if measure.endswith("outliers"):
         return f"{value:.0f}"
     bare = measure in _BARE or math.isnan(null) or null == 0
