@@ -1,0 +1,183 @@
+"""Alarms: plain functions of the rows of recent steps, each with its words and where its threshold is from.
+
+An alarm looks at layers, not at single heads: a head that attends to one token is how many heads work. Two
+of them (entropy, scores) speak of change: they fire when a threshold is crossed among the recent steps, so
+that a model that comes sharp from elsewhere does not set them off. None of the papers gives a number that
+holds for every model; each threshold below says what stands on either side of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from isoscope.errors import IsoscopeError
+from isoscope.sites import Site
+
+# Zhai et al. 2023 call it collapse when a layer's attention entropy falls to nearly 0 and training becomes
+# unstable. Here 0.1 of what even attention has; healthy language models are at .38 (upper half of a 135M
+# model) to .58 (all layers of a 25M byte model).
+LEAST_ENTROPY = 0.1
+# Dong, Cordonnier & Loukas 2021: without skips the residual falls to 0. The most anisotropic layer published
+# of a model in use, GPT-2's last with a mean cosine of .978, still has √(1 − .978) = .15.
+LEAST_RESIDUAL = 0.1
+# Kimi K2 (2025) clips queries and keys once a score passes 100; Wortsman et al. 2023 see all runs diverge
+# whose scores pass 10⁴; Gemma 2 caps them at 50.
+LARGEST_SCORE = 100.0
+# In the untrained block of Godey et al. 2024 a share of .93 is where attention begins to sharpen by drift
+# alone (a bias of norm 100, normalised entropy .90; at .98 it is .65); a 25M byte model trains to .62.
+LARGEST_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What is wrong, since which step, where, in one sentence."""
+
+    name: str
+    step: int
+    site: str
+    words: str
+
+
+class AlarmRaised(IsoscopeError):  # noqa: N818  (it is what happened, not what went wrong in here)
+    """An alarm that was asked to end training; `alarm` is what it says."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        super().__init__(alarm.words)
+        self.alarm = alarm
+
+
+AlarmFunction = Callable[[pd.DataFrame], Alarm | None]
+
+
+def entropy_collapse(rows: pd.DataFrame) -> Alarm | None:
+    """The normalised attention entropy of a layer fell below 0.1."""
+    found = _past(rows, "normalised_entropy", LEAST_ENTROPY, below=True, crossed=True)
+    if found is None:
+        return None
+    step, site, value, was = found
+    return Alarm(
+        "entropy_collapse",
+        step,
+        site,
+        f"entropy collapse at step {step}: attention at {site} has {value:.3f} of the entropy of even "
+        f"attention, from {was:.3f}; lower the learning rate, or normalise queries and keys.",
+    )
+
+
+def rank_collapse(rows: pd.DataFrame) -> Alarm | None:
+    """Less than 0.1 of a sequence's norm is left when its mean is taken away."""
+    found = _past(rows, "rank_residual", LEAST_RESIDUAL, below=True, crossed=False)
+    if found is None:
+        return None
+    step, site, value, _ = found
+    return Alarm(
+        "rank_collapse",
+        step,
+        site,
+        f"rank collapse at step {step}: at {site} the positions of a sequence are one vector up to "
+        f"{value:.3f} of their norm; look at the initialisation and at the residual path.",
+    )
+
+
+def score_growth(rows: pd.DataFrame) -> Alarm | None:
+    """The largest attention score of a layer passed 100."""
+    found = _past(rows, "largest_score", LARGEST_SCORE, below=False, crossed=True)
+    if found is None:
+        return None
+    step, site, value, was = found
+    return Alarm(
+        "score_growth",
+        step,
+        site,
+        f"scores grow: at step {step} the largest at {site} is {value:.4g}, from {was:.4g}; normalise or "
+        "clip queries and keys, or lower the learning rate.",
+    )
+
+
+def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
+    """More than 0.9 of the variance of a layer's scores is the mean query's (counterfactual=True)."""
+    found = _past(rows, "drift_share", LARGEST_SHARE, below=False, crossed=False)
+    if found is None:
+        return None
+    step, site, value, _ = found
+    return Alarm(
+        "drift_share",
+        step,
+        site,
+        f"drift takes over at step {step}: {100 * value:.0f} % of the variance of the scores at {site} is "
+        "that of the mean query, the same for every query.",
+    )
+
+
+def not_a_number(rows: pd.DataFrame) -> Alarm | None:
+    """NaN or Inf was seen: at which step first, and there at which site first."""
+    counted = _layers(rows)
+    bad = counted[counted["measure"].isin(["not_finite", "not_finite_rows"]) & (counted["value"] > 0)]
+    if bad.empty:
+        return None
+    step = int(bad["step"].min())
+    there = bad[bad["step"] == step]
+    first = min(there.itertuples(), key=lambda row: _order(str(row.kind), row.layer))
+    site = _site(first.kind, first.layer)
+    what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
+    return Alarm(
+        "not_finite",
+        step,
+        site,
+        f"NaN or Inf first at step {step}, first at {site}: {first.value:.0f} of {first.n} {what}; "
+        "everything measured before is kept.",
+    )
+
+
+ALARMS: tuple[AlarmFunction, ...] = (
+    not_a_number,
+    entropy_collapse,
+    rank_collapse,
+    score_growth,
+    drift_takes_over,
+)
+
+
+def _past(
+    rows: pd.DataFrame, measure: str, threshold: float, *, below: bool, crossed: bool
+) -> tuple[int, str, float, float] | None:
+    """The site that is furthest past the threshold at the last step: step, site, value, farthest before.
+
+    Where it must have `crossed` it, some earlier step must lie on the other side.
+    """
+    mine = _layers(rows)
+    mine = mine[mine["measure"] == measure].dropna(subset=["value"])
+    if mine.empty:
+        return None
+    step, sign = int(rows["step"].max()), -1.0 if below else 1.0
+    found: list[tuple[float, str, float]] = []
+    for (kind, layer), own in mine.groupby(["kind", "layer"], dropna=False, sort=False):
+        last = own[own["step"] == step]["value"]
+        before = own[own["step"] < step]["value"] * sign
+        if last.empty or sign * last.iloc[0] <= sign * threshold:
+            continue
+        if crossed and not (before <= sign * threshold).any():
+            continue
+        was = float(before.min()) * sign if len(before) else float("nan")
+        found.append((sign * float(last.iloc[0]), _site(kind, layer), was))
+    if not found:
+        return None
+    value, site, was = max(found)
+    return step, site, sign * value, was
+
+
+def _layers(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["head"].isna()]
+
+
+def _site(kind: Any, layer: Any) -> str:
+    return str(Site(str(kind), None if pd.isna(layer) else int(layer)))
+
+
+def _order(kind: str, layer: Any) -> tuple[float, int]:
+    """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
+    return (float("inf") if pd.isna(layer) else float(layer), 0 if "attention" in kind else 1)

@@ -1,0 +1,270 @@
+"""The probe: a few batches that a model is looked at with, the same at every step of its training.
+
+It is read once, when the monitor is made, so that a loader that shuffles gives one probe for the whole run.
+The model is surveyed then as well; a look is one pass of the folder that `observe` uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch, as_batch
+from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure
+from isoscope.measures.table import choose
+from isoscope.models.attention import Attended, Learnt
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model
+from isoscope.models.survey import Survey
+from isoscope.models.tap import at_rest
+from isoscope.run.attend import AtPositions
+from isoscope.run.fold import OF_ATTENTION, SEQUENCES, Folder, Place, smallest_keys
+from isoscope.run.memory import DEFAULT, plan
+from isoscope.run.observation import Observation
+from isoscope.run.observe import _offered, _refuse_nothing, _refuse_without_attention, _stats, look
+from isoscope.sites import Site, select
+from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.heads import Heads
+
+MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
+    "mean_cosine",
+    "mean_cosine_between",
+    "drift",
+    "relative_drift",
+    "mean_norm",
+    "largest_activation",
+    "rank_residual",
+    "not_finite",
+    "entropy",
+    "normalised_entropy",
+    "largest_weight",
+    "largest_score",
+    "score_std",
+    "sink_mass",
+    "not_finite_rows",
+    "drift_share",
+    "normalised_entropy_without_drift",
+    "sink_mass_without_drift",
+    "query_drift",
+    "key_drift",
+    "query_relative_drift",
+    "key_relative_drift",
+    "query_key_cosine",
+    "query_key_product",
+)
+LARGEST = 1 << 30  # bytes that a probe may hold
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The batches, on the CPU, with what is read there and what the model was like when it was made."""
+
+    batches: tuple[Batch, ...]
+    sites: tuple[Site, ...]
+    measures: tuple[Measure, ...]
+    found: Survey
+    heads: bool
+    shapes: Shapes
+
+    @property
+    def whole(self) -> bool:
+        """Whether it must be read in one piece, since a mean over all of it is taken away again."""
+        return any(Counterfactual in measure.stats for measure in self.measures)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits of the keys of all sequences, which are of their content."""
+        keys = torch.cat([batch.keys for batch in self.batches]).tolist()
+        return hashlib.blake2b(repr(keys).encode(), digest_size=8).hexdigest()
+
+    def facts(self) -> dict[str, object]:
+        """What fixes the rows: part of the question that a run asks."""
+        return {
+            "probe": self.digest,
+            "sequences": sum(map(len, self.batches)),
+            "sites": [str(site) for site in self.sites],
+            "measures": [measure.name for measure in self.measures],
+            "heads": self.heads,
+        }
+
+    def folder(self) -> Apart:
+        """A fresh folder for these sites and measures."""
+        return Apart(self)
+
+
+def take_up(
+    source: Model,
+    given: str | Iterable[Any],
+    *,
+    measures: Iterable[str] | None,
+    layers: str,
+    heads: bool,
+    counterfactual: bool,
+) -> Probe:
+    """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
+    choose(measures)  # a name that does not exist is told before anything runs
+    items = list(_copies(open_data(given, source, seed=0) if isinstance(given, str) else given))
+    if not items:
+        raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")
+    found = look(source, items[0])
+    weight = next(source.module.parameters(), None)
+    batches = []
+    for item in items:
+        batch = as_batch(item, seed=0, batch_axis=found.input_axis)
+        batches.append(
+            batch.as_floats(weight.dtype) if isinstance(item, Batch) and weight is not None else batch
+        )
+    sites = select((*found.shapes, *found.attention), layers)
+    offered = _offered(batches[0], sites, counterfactual)
+    chosen = choose(measures)
+    if measures is None:
+        chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
+    _refuse_without_attention(chosen, found, measures)
+    _refuse_nothing(chosen, sites, layers)
+    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module))
+
+
+def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 0) -> Observation:
+    """Look at the model with these batches of the probe; `idle` more forwards keep sharded ranks in step."""
+    module, folder = source.module, probe.folder()
+    device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
+    held: list[Batch] = []
+    for batch in batches:
+        near = batch.to(device)
+        folder.fold(module, near)
+        if folder.counterfactual:
+            held = smallest_keys([*held, near], SEQUENCES, probe.found.input_axis)
+    if folder.counterfactual:
+        for _ in folder.fold_counterfactual(module, held):
+            pass
+    for _ in range(idle):
+        with at_rest(module):
+            probe.batches[0].to(device).call(module)
+    return as_observation(probe, source, folder)
+
+
+def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
+    """What a folder holds, as an observation; records on the CPU, as readings take them number by number."""
+    return Observation(
+        records={
+            site: {kind: _near(stat) for kind, stat in kept.items()} for site, kept in folder.records.items()
+        },
+        measures=probe.measures,
+        model=source.name,
+        revision=source.revision,
+        step=source.step,
+        facts={**source.facts(), **folder.facts},
+        remarks=tuple(folder.remarks()),
+        not_kept=folder.kept.not_kept,
+        heads=probe.heads,
+    )
+
+
+def _near(record: Any) -> Any:
+    """A record with all its tensors on the CPU."""
+    if isinstance(record, Tensor):
+        return record.cpu()
+    if not is_dataclass(record):
+        return record
+    kind: Any = type(record)
+    return kind(**{each.name: _near(getattr(record, each.name)) for each in fields(record)})
+
+
+def shapes_of(module: nn.Module) -> Shapes:
+    """The shape of every weight, by name."""
+    return {name: tuple(weight.shape) for name, weight in module.named_parameters()}
+
+
+def changed_shape(probe: Probe, module: nn.Module) -> str:
+    """Which weight or block is not what it was when the probe was made; empty where none is."""
+    now = shapes_of(module)
+    for name in sorted(now.keys() | probe.shapes.keys()):
+        if now.get(name) != probe.shapes.get(name):
+            was, is_now = (_said(shapes.get(name)) for shapes in (probe.shapes, now))
+            return f"{name} was {was} and is {is_now}"
+    there = {id(part) for part in module.modules()}
+    gone = [name for name, block in probe.found.blocks.items() if id(block) not in there]
+    return f"the block {gone[0]} is another module" if gone else ""
+
+
+def _said(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
+
+
+def _copies(given: Iterable[Any]) -> Iterator[Any]:
+    """Each item as a copy on the CPU, so that a loader may use its memory again."""
+    size = 0
+
+    def copy(x: Any) -> Any:
+        nonlocal size
+        if not isinstance(x, Tensor):
+            return x
+        size += x.numel() * x.element_size()
+        return x.detach().to("cpu", copy=True)
+
+    for item in given:
+        inputs = item.inputs if isinstance(item, Batch) else item
+        made = {name: copy(x) for name, x in inputs.items()} if isinstance(inputs, Mapping) else copy(inputs)
+        yield replace(item, inputs=made) if isinstance(item, Batch) else made
+        if size > LARGEST:
+            raise IsoscopeError(
+                f"the probe is larger than {LARGEST >> 30} GiB; give fewer batches, such as "
+                "list(itertools.islice(loader, 8))."
+            )
+
+
+class Apart(Folder):
+    """A folder that reads attention outside autocast: inside, scores would be products of 16 bits."""
+
+    def __init__(self, probe: Probe) -> None:
+        stats = _stats(probe.measures)
+        widths = [probe.found.width(site) for site in probe.sites if site in probe.found.shapes]
+        kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], DEFAULT)
+        attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
+        super().__init__(probe.sites, kept, attention, probe.found)
+
+    @property
+    def learnt(self) -> Learnt:
+        """What earlier batches told of how attention is laid out."""
+        return self._learnt
+
+    def add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
+        """Fold what one layer shows of a batch that somebody else runs."""
+        with torch._C.DisableTorchFunction():
+            remark = self._layers.add(site, seen, batch)
+        if remark:
+            self._remarks[site] = remark
+
+    def add_attention(self, site: Site, attended: Attended, batch: Batch) -> None:
+        """Fold one attention of such a batch."""
+        self._add_attention(site, attended, batch)
+
+    def finish(self) -> None:
+        """Such a batch is done."""
+        self._layers.finish()
+
+    def _add_attention(self, site: Site, shown: Attended, batch: Batch) -> None:
+        with _outside_autocast(shown.query if shown.query is not None else shown.scores):
+            super()._add_attention(site, shown, batch)
+
+    def _heads(self, site: Site, attended: Attended, batch: Batch) -> tuple[Heads, str]:
+        with _outside_autocast(attended.query if attended.query is not None else attended.scores):
+            return super()._heads(site, attended, batch)
+
+    def _add_counterfactual(
+        self, place: Place, attended: Attended, batch: Batch, at: AtPositions | None
+    ) -> None:
+        with _outside_autocast(attended.query):
+            super()._add_counterfactual(place, attended, batch, at)
+
+
+def _outside_autocast(some: Tensor | None) -> torch.autocast:
+    return torch.autocast("cpu" if some is None else some.device.type, enabled=False)

@@ -1,0 +1,161 @@
+"""When to look at a model that trains: which steps, and how much of the time it may take.
+
+A schedule is a plain function step → whether to look. The default is dense at first, where geometry moves
+fastest, and even later: 0, 1, then every √2-fold step to 512, then every 256th. The budget is a share of
+training time. Looks that it cannot pay for are passed over, so a schedule that is too dear is stretched.
+Decided here: a run is taken to be at least 1,000 steps long, so that its dense beginning can be paid for in
+advance; a shorter run may spend more than its share. The first look is always taken: only then is it known
+what one costs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from isoscope.errors import IsoscopeError
+
+Schedule = Callable[[int], bool]
+Clock = Callable[[], float]
+
+EVEN_FROM, EVENLY = 512, 256  # steps: 19 looks before, one every so many after
+LEAST_STEPS = 1000  # that a run is taken to have
+
+
+def dense_then_even(step: int) -> bool:
+    """The default: 0, the rounded powers of √2 up to 512, every 256th step from there.
+
+    >>> [step for step in range(1100) if dense_then_even(step)]
+    [0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 768, 1024]
+    """
+    if step <= 0:
+        return step == 0
+    if step >= EVEN_FROM:
+        return step % EVENLY == 0
+    return step == round(2 ** (round(2 * math.log2(step)) / 2))
+
+
+def every_nth(number: int) -> Schedule:
+    """Every so many steps, from 0 on.
+
+    >>> [step for step in range(10) if every_nth(4)(step)]
+    [0, 4, 8]
+    """
+    return lambda step: step % number == 0
+
+
+def as_schedule(every: int | Schedule | None) -> Schedule:
+    """The schedule that is meant: the default, every so many steps, or a function of the step."""
+    if every is None:
+        return dense_then_even
+    if callable(every):
+        return every
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise IsoscopeError(
+            f"every is a number of steps from 1 on, a function step → bool, or None for the default; "
+            f"got {every!r}."
+        )
+    return every_nth(every)
+
+
+class Budget:
+    """An account of time: what looking has taken against what training takes beside it.
+
+    `share` None allows everything. `clock` gives seconds.
+    """
+
+    def __init__(self, share: float | None, clock: Clock = time.perf_counter) -> None:
+        if share is not None and not 0 < share <= 1:
+            raise IsoscopeError(
+                f"budget is a share of training time, above 0 and at most 1, or None; got {share}."
+            )
+        self.share, self.clock = share, clock
+        self.spent = 0.0  # seconds of looking, getting ready included
+        self.looks = 0
+        self.passed_over = 0
+        self._of_looks = 0.0
+        self._since: float | None = None  # when training was last taken up
+        self._training, self._steps, self._new_steps = 0.0, 0, 0
+        self._quickest = math.inf  # seconds a step: the first ones warm up, so their mean says too much
+
+    def called(self) -> None:
+        """Count a step of training."""
+        if self._since is None:
+            self._since = self.clock()
+        else:
+            self._new_steps += 1
+
+    def reached(self) -> None:
+        """Book the time since the last look, or the last call of this, as training."""
+        now = self.clock()
+        if self._since is not None and self._new_steps:
+            taken = now - self._since
+            self._training += taken
+            self._quickest = min(self._quickest, taken / self._new_steps)
+            self._steps += self._new_steps
+            self._since, self._new_steps = now, 0
+
+    @contextmanager
+    def spending(self, *, look: bool = True) -> Iterator[None]:
+        """Book what happens inside as looking."""
+        start = self.clock()
+        try:
+            yield
+        finally:
+            taken = self.clock() - start
+            self.spent += taken
+            if look:
+                self.looks += 1
+                self._of_looks += taken
+            if self._since is not None:
+                self._since += taken
+
+    @property
+    def a_look(self) -> float:
+        """Seconds that a look takes, on average so far."""
+        return self._of_looks / self.looks if self.looks else 0.0
+
+    @property
+    def training(self) -> float:
+        """Seconds of training so far."""
+        return self._training
+
+    @property
+    def share_spent(self) -> float:
+        """What looking adds to the time of training; NaN before the second step."""
+        return self.spent / self._training if self._training > 0 else math.nan
+
+    def affords(self) -> bool:
+        """Whether one more look stays inside the share."""
+        if self.share is None or self.looks == 0:
+            return True
+        if self._steps == 0:
+            return False
+        foreseen = max(self._training, LEAST_STEPS * self._quickest)
+        return self.spent + self.a_look <= self.share * foreseen
+
+    def passes_over(self) -> None:
+        """Count a step that the schedule chose and the budget could not pay for."""
+        self.passed_over += 1
+
+    def facts(self) -> dict[str, object]:
+        """What a unit records of it."""
+        return {
+            "share allowed": self.share,
+            "share spent": None if math.isnan(self.share_spent) else round(self.share_spent, 5),
+            "seconds a look": round(self.a_look, 6),
+            "seconds a step": round(self._training / self._steps, 6) if self._steps else None,
+            "steps passed over": self.passed_over,
+        }
+
+    def note(self) -> str:
+        """A sentence where the schedule was stretched; empty where it was not."""
+        if not self.passed_over or self.share is None:
+            return ""
+        step = self._training / max(self._steps, 1)
+        return (
+            f"a budget of {100 * self.share:g} % passed over {self.passed_over} of the steps that the "
+            f"schedule chose: a look takes {self.a_look:.3g} s, a step of training {step:.3g} s"
+        )
