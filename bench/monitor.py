@@ -1,14 +1,17 @@
 """What watching costs a training: a language model of the shape of GPT-2, random weights, with and without.
 
 Two copies train on the same data turn by turn in one run, one of them watched by the default schedule within
-the default budget. Prints how many steps were measured of how many, the tokens of the probe, both times and
-their ratio; on a GPU at least 20 of at least 2,000 steps, a probe of at least 8k tokens, and 100M parameters.
+the default budget, into a run folder. Prints how many steps were measured of how many, the tokens of the
+probe, both times and their ratio; on a GPU at least 20 of at least 2,000 steps, a probe of at least 8k
+tokens, and 100M parameters. Everything that watching takes is in its time: getting ready, looking, writing.
+Kernels are compiled before, by a look that is timed by itself, since that happens once on a machine.
 Refuses to print a ratio when the two trainings differ. Writes bench/results/monitor-<device>.json.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -21,8 +24,10 @@ from isoscope.run.monitor import Monitor
 CUDA = torch.cuda.is_available()
 WIDTH, LAYERS, HEADS, VOCABULARY = (768, 12, 12, 50_257) if CUDA else (64, 2, 2, 256)
 SEQUENCES, LENGTH = (16, 1024) if CUDA else (8, 64)
-PROBE = (2, 8) if CUDA else (1, 8)  # batches of so many sequences
+PROBE = 8  # sequences, one batch
 STEPS, TURN, WARM = 2000, 250, 20
+FEWER = 8 if CUDA else 1  # on a GPU the one alone makes an eighth of the steps: it is compared step by step
+LOOKS = 20  # at least, on a GPU
 tick = time.perf_counter if CUDA else time.process_time  # on a CPU, whatever else runs there is not counted
 RESULTS = Path(__file__).parent / "results"
 
@@ -79,7 +84,8 @@ class Training:
         with self.watch:
             for _ in range(steps):
                 if self.monitor is not None:
-                    self.monitor.step(self.done)
+                    with precision():  # it looks at the model as it trains
+                        self.monitor.step(self.done)
                 self.step()
                 self.done += 1
 
@@ -93,10 +99,10 @@ class Training:
         loss.backward()
         self.optimiser.step()
 
-    def be_watched(self) -> None:
+    def be_watched(self, out: Path) -> None:
         """What getting ready takes counts as well."""
-        with self.watch:
-            self.monitor = Monitor(self.model, probe(), name="gpt2", clock=self.watch)
+        with self.watch, precision():
+            self.monitor = Monitor(self.model, probe(), name="gpt2", out=out, steps=STEPS, clock=self.watch)
 
 
 def precision() -> AbstractContextManager[object]:
@@ -105,10 +111,28 @@ def precision() -> AbstractContextManager[object]:
 
 def probe() -> list[dict[str, Tensor]]:
     random = torch.Generator().manual_seed(2)
-    batches, size = PROBE
-    return [
-        {"input_ids": torch.randint(VOCABULARY, (size, LENGTH), generator=random)} for _ in range(batches)
-    ]
+    return [{"input_ids": torch.randint(VOCABULARY, (PROBE, LENGTH), generator=random)}]
+
+
+def first_look() -> float:
+    """Seconds until a model that is thrown away has been looked at once: kernels are compiled in it."""
+    model, start = gpt2().train(), now()
+    with precision():
+        Monitor(model, probe(), name="gpt2").step(0)
+    return now() - start
+
+
+@torch.no_grad()
+def forward_alone(model: nn.Module) -> float:
+    """Seconds of the probe's forward with nobody looking, the best of five."""
+    ids = probe()[0]["input_ids"].to(next(model.parameters()).device)
+    taken = []
+    for _ in range(5):
+        start = now()
+        with precision():
+            model(input_ids=ids)
+        taken.append(now() - start)
+    return min(taken)
 
 
 def now() -> float:
@@ -120,28 +144,43 @@ def now() -> float:
 def main() -> None:
     if not CUDA:
         torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        compare(Path(folder) / "run")
+
+
+def compare(out: Path) -> None:
     name = torch.cuda.get_device_name() if CUDA else "cpu"
+    compiling = first_look()
     alone, watched = Training(), Training()
     parameters = sum(weight.numel() for weight in alone.model.parameters())
     for training in (alone, watched):
         for _ in range(WARM):
             training.step()
-    watched.be_watched()
-    for _ in range(STEPS // TURN):
-        for training in (alone, watched):
-            training.turn(TURN)
+    watched.be_watched(out)
+    for turn in range(STEPS // TURN):
+        for training in (alone, watched) if turn % 2 == 0 else (watched, alone):
+            training.turn(TURN // FEWER if training is alone else TURN)
     assert watched.monitor is not None
     pairs = zip(alone.model.parameters(), watched.model.parameters(), strict=True)
     if not CUDA:  # there only deterministic algorithms, which are slower, would be the same
         assert all(torch.equal(one, two) for one, two in pairs), "the trainings differ: not compared"
     rows = watched.monitor.frame()
-    measured, tokens = rows["step"].nunique(), PROBE[0] * PROBE[1] * LENGTH
-    ratio = watched.watch.seconds / alone.watch.seconds
+    measured, tokens = rows["step"].nunique(), PROBE * LENGTH
+    without = alone.watch.seconds * watched.done / alone.done
+    ratio = watched.watch.seconds / without
     account = watched.monitor._budget
     print(f"{name}: {parameters / 1e6:.1f} M parameters, {SEQUENCES} × {LENGTH} tokens a step")
     print(f"  {measured} steps measured of {watched.done}, on a probe of {tokens} tokens, {len(rows)} rows")
-    print(f"  {1e3 * alone.watch.seconds / STEPS:.1f} ms a step alone, {1e3 * account.a_look:.0f} ms a look")
-    print(f"  {alone.watch.seconds:.1f} s without, {watched.watch.seconds:.1f} s with: {ratio:.4f}×")
+    forward = forward_alone(watched.model)
+    print(
+        f"  {1e3 * without / STEPS:.1f} ms a step alone, {1e3 * account.a_look:.0f} ms a look,",
+        end="",
+    )
+    print(f" of which {1e3 * forward:.0f} ms the forward; the first on this machine {compiling:.1f} s")
+    print(f"  {without:.1f} s without (from {alone.done} steps),", end="")
+    print(f" {watched.watch.seconds:.1f} s with: {ratio:.4f}×")
+    if CUDA and measured < LOOKS:
+        print(f"  fewer than {LOOKS} steps measured: the ratio is not that of the claim")
     for note in watched.monitor.notes():
         print(f"  {note}")
     RESULTS.mkdir(exist_ok=True)
@@ -152,7 +191,11 @@ def main() -> None:
         "steps": watched.done,
         "measured": measured,
         "probe tokens": tokens,
-        "seconds without": alone.watch.seconds,
+        "tokens a step": SEQUENCES * LENGTH,
+        "seconds of the first look": compiling,
+        "seconds of the probe's forward": forward,
+        "steps without": alone.done,
+        "seconds without": without,
         "seconds with": watched.watch.seconds,
         "ratio": ratio,
         "budget": account.facts(),

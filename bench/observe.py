@@ -2,7 +2,9 @@
 
 Timed in one run, turn by turn, over the same batches: the plain forward; with all measures that need O(d);
 with one covariance a site and attention rows; the counterfactual apart; and what people do today, attention
-and hidden states returned and kept, cosines of sampled pairs. Writes bench/results/observe-<device>.json.
+and hidden states returned and kept, cosines of sampled pairs. Batches of 32k tokens in sequences of several
+lengths, 512 being what `isoscope measure` cuts text into, and one small batch, where a pass waits for the
+CPU. Writes bench/results/observe-<device>.json.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ from isoscope.stats.within import Within
 
 CUDA = torch.cuda.is_available()
 WIDTH, LAYERS, HEADS, GROUPS, INNER = (2048, 16, 32, 8, 8192) if CUDA else (64, 3, 4, 2, 128)
-SEQUENCES, LENGTH, BATCHES, TIMES = ((16, 4), 2048, 4, 3) if CUDA else ((2,), 64, 2, 3)
+SHAPES = ((64, 512), (32, 1024), (16, 2048), (4, 2048)) if CUDA else ((2, 64),)  # sequences × tokens
+RETURNED = (16, 2048) if CUDA else (2, 64)  # where all attention is returned too: 95 GiB
+BATCHES, TIMES = (4, 3) if CUDA else (2, 3)
 OF_WIDTH: tuple[type[Stat], ...] = (Directions, Centre, Dimensions, Within)
 RESULTS = Path(__file__).parent / "results"
 
@@ -84,10 +88,10 @@ def main() -> None:
     model = llama()
     name = torch.cuda.get_device_name() if CUDA else "cpu"
     tables = {}
-    for sequences in SEQUENCES:
-        said = f"{sequences} × {LENGTH} tokens"
+    for sequences, length in SHAPES:
+        said = f"{sequences} × {length} tokens"
         print(f"{name}: {LAYERS} layers of {WIDTH}, {said}, torch {torch.__version__}")
-        tables[said] = timed(model, sequences)
+        tables[said] = timed(model, sequences, length)
     RESULTS.mkdir(exist_ok=True)
     written = RESULTS / f"observe-{name.lower().replace(' ', '-')}.json"
     known = {"device": name, "torch": torch.__version__, "layers": LAYERS, "width": WIDTH, "tables": tables}
@@ -95,24 +99,26 @@ def main() -> None:
     print(f"written to {written}")
 
 
-def timed(model: nn.Module, sequences: int) -> dict[str, object]:
-    """Every way on a few batches, turn by turn, and what people do today after them: milliseconds a batch."""
-    ids = torch.randint(32_000, (sequences, LENGTH), device=next(model.parameters()).device)
-    found = look(Model(model, "llama"), ids)
-    batch = as_batch(ids, seed=0)
+def timed(model: nn.Module, sequences: int, length: int) -> dict[str, object]:
+    """Every way on a few batches on end, turn by turn; then what people do today: milliseconds a batch."""
+    device = next(model.parameters()).device
+    many = [torch.randint(32_000, (sequences, length), device=device) for _ in range(BATCHES)]
+    found = look(Model(model, "llama"), many[0])
+    batches = [as_batch(ids, seed=0) for ids in many]
     sites = (*found.shapes, *found.attention)
 
     def folder(
         kept: Iterable[type[Stat]], attention: tuple[type[Stat], ...], share: float = 1.0
     ) -> tuple[Folder, Callable[[], object]]:
         made = Folder(sites, Plan(tuple(kept), 1), attention, found, share)
-        return made, lambda: made.fold(model, batch)
+        return made, lambda: [made.fold(model, batch) for batch in batches]
 
     made, queries = folder((), (Rows, Queries, Counterfactual))
 
     @torch.no_grad()
     def plain_forward() -> None:
-        model(input_ids=ids)
+        for ids in many:
+            model(input_ids=ids)
 
     ways: dict[str, Callable[[], object]] = {
         "plain forward": plain_forward,
@@ -122,22 +128,22 @@ def timed(model: nn.Module, sequences: int) -> dict[str, object]:
         "O(d), a covariance, rows": folder((*OF_WIDTH, Moments), (Rows,))[1],
         "the same, 1/4 of the rows": folder((*OF_WIDTH, Moments), (Rows,), 0.25)[1],
         "rows, queries and keys": queries,
-        "the counterfactual": lambda: list(made.fold_counterfactual(model, [batch])),
+        "the counterfactual": lambda: list(made.fold_counterfactual(model, batches)),
     }
-    _refuse_if_wrong(model, ids)
+    _refuse_if_wrong(model, many[0])
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(TIMES + 1):
+    peaks = {name: _peak(work) for name, work in ways.items()}  # and the first call of each is not timed
+    for _ in range(TIMES):
         for name, work in ways.items():
-            spent = milliseconds(lambda work=work: [work() for _ in range(BATCHES)]) / BATCHES
-            if turn > 0:
-                times[name].append(spent)
+            times[name].append(milliseconds(work) / BATCHES)
     plain = statistics.median(times["plain forward"])
     table: dict[str, object] = {}
     for what, spent in times.items():
         middle = statistics.median(spent)
-        table[what] = {"ms": middle, "ratio": middle / plain, "peak GiB": _peak(ways[what])}
+        table[what] = {"ms": middle, "ratio": middle / plain, "peak GiB": peaks[what]}
         print(f"  {what:<28} {middle:9.1f} ms   {middle / plain:6.2f}× the plain forward")
-    table["returned and sampled"] = _returned(model, ids, plain)
+    if (sequences, length) == RETURNED:
+        table["returned and sampled"] = _returned(model, many[0], plain)
     return table
 
 

@@ -21,8 +21,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-]
+    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name != "training.md"),
+]  # docs/training.md is run by tests/integrations/test_docs_training.py
 COMMIT = "0" * 40
 
 
@@ -86,8 +86,8 @@ def test_the_tree_in_the_readme_is_the_tree() -> None:
 
 
 def test_the_changelog_counts_the_measures() -> None:
-    assert len(MEASURES) == 89
-    assert "Eighty-nine measures" in (ROOT / "CHANGELOG.md").read_text()
+    assert len(MEASURES) == 90
+    assert "Ninety measures" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_links_lead_somewhere() -> None:

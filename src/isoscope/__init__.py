@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.results.store import read_run
+    from isoscope.run.alarms import Alarm
+    from isoscope.run.monitor import Monitor
     from isoscope.run.observation import Observation
     from isoscope.run.observe import describe, observe
     from isoscope.run.weights.weigh import weigh
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "MEASURES",
+    "Alarm",
     "Batch",
     "IsoscopeError",
+    "Monitor",
     "Observation",
     "attention_rows",
     "describe",
@@ -40,8 +44,10 @@ __all__ = [
 
 _HOMES = {
     "MEASURES": "measures.table",
+    "Alarm": "run.alarms",
     "Batch": "data.batch",
     "IsoscopeError": "errors",
+    "Monitor": "run.monitor",
     "Observation": "run.observation",
     "attention_rows": "kernels.attention",
     "describe": "run.observe",

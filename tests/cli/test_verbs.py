@@ -220,7 +220,8 @@ def test_ctrl_c_ends_with_a_sentence_and_the_demo_goes_on(tmp_path: Path) -> Non
     run.send_signal(signal.SIGINT)
     _, told = run.communicate()
     assert run.returncode == 130
-    assert told.strip() == "isoscope: stopped; what was finished is kept, and the same command goes on."
+    last = told.splitlines()[-1]
+    assert last == "isoscope: stopped; what was finished is kept, and the same command goes on."
     first = rows[0].stat().st_mtime_ns
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert rows[0].stat().st_mtime_ns == first

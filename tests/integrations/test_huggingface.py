@@ -176,5 +176,5 @@ def test_before_training_there_are_no_rows() -> None:
 def test_takes_what_the_monitor_takes() -> None:
     mine, monitors = (inspect.signature(kind).parameters for kind in (IsoscopeCallback, Monitor))
     assert {n: p.default for n, p in mine.items()} == {
-        n: p.default for n, p in monitors.items() if n not in ("model", "clock")
+        n: p.default for n, p in monitors.items() if n not in ("model", "clock", "steps")
     }

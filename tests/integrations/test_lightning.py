@@ -194,7 +194,7 @@ def test_a_module_that_cannot_be_watched_is_told(
 def test_takes_what_the_monitor_takes() -> None:
     mine, monitors = (inspect.signature(kind).parameters for kind in (IsoscopeCallback, Monitor))
     assert {n: p.default for n, p in mine.items() if n != "part"} == {
-        n: p.default for n, p in monitors.items() if n not in ("model", "clock")
+        n: p.default for n, p in monitors.items() if n not in ("model", "clock", "steps")
     }
 
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels import cloud, scatter
-from isoscope.kernels.cloud import Chunks, CloudSums, OfChunks, cloud_sums, joined
+from isoscope.kernels.cloud import Chunks, CloudSums, OfChunks, cloud_sums, joined, massive_limit
 from isoscope.kernels.sums import norms
+from isoscope.stats.places import Layout
 
 CUDA = torch.cuda.is_available()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -99,6 +100,11 @@ def test_the_kernel(
     twice = joined([found, found])
     for number in range(2):
         check(CloudSums(*(field[number] for field in vars(twice).values())), expected, 5e-6)
+    unlimited = cloud_sums(*there, 5, chunks=chunks.to(device))
+    assert isinstance(unlimited, OfChunks)
+    same = (unlimited.dimensions == found.dimensions).all(0).all(1)
+    assert same.tolist()[:5] == [True] * 5
+    assert not unlimited.dimensions[:, 5].any()
 
 
 def test_chunks_are_the_rows_of_their_label() -> None:
@@ -125,19 +131,25 @@ def test_scatter(dtype: torch.dtype) -> None:
 @pytest.mark.skipif(not CUDA, reason="the products are those of a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
-def test_scatter_on_the_gpu(dtype: torch.dtype, shift: float) -> None:
-    points, kept, _ = made(20_000, 300, shift, dtype)
+@pytest.mark.parametrize("width", [300, 600])
+def test_scatter_on_the_gpu(width: int, dtype: torch.dtype, shift: float) -> None:
+    points, kept, _ = made(40_000, width, shift, dtype)
     points = points.cuda()
     mean, weight = points.double().mean(0), kept.cuda().double()
     centred = (points.double() - mean) * weight[:, None]
     expected = centred.T @ centred
     found = scatter.scatter(points, weight, mean)
     assert float((found - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
+    mean = (points.double() * weight[:, None]).sum(0) / weight.sum()
+    centred = (points.double() - mean) * weight[:, None]
+    extent = scatter.Extent(points.double().abs().amax(0), centred.var(0))
+    expected, found = centred.T @ centred, scatter.scatter(points, weight, mean, extent)
+    assert float((found - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="needs Triton's interpreter")
 def test_a_coordinate_is_split_in_two() -> None:
-    from isoscope.kernels.cloud_triton import split
+    from isoscope.kernels.scatter_triton import split
 
     points, kept, _ = made(70, 45, 10.0, torch.float32)
     mean = points.double().mean(0)
@@ -156,9 +168,78 @@ def test_norms_of_rows(dtype: torch.dtype) -> None:
 
     points = torch.randn(9, 37).to(dtype)
     points[1], points[2], points[3, 5], points[4, 36] = 0, 1e30, torch.nan, -torch.inf
-    found = row_norms(points.to("cuda" if CUDA else "cpu")).cpu()
+    found, kept = (x.cpu() for x in row_norms(points.to("cuda" if CUDA else "cpu")))
     expected = points.double().norm(dim=1)
-    assert torch.allclose(found, expected, rtol=1e-6, equal_nan=True)
-    assert found[3].isnan()
+    assert torch.equal(kept, expected.isfinite())
+    assert kept.tolist().count(False) == 2
+    assert torch.allclose(found, torch.where(kept, expected, 0), rtol=1e-6)
     assert float(found[1]) == 0
-    assert float(found[4]) == torch.inf or found[4].isnan()
+
+
+@pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("lengths", [(7, 1, 12), (300,)])
+def test_what_is_massive(
+    lengths: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's limit is the torch code's, rounded up to float32; samples of even and odd size."""
+    device = torch.device("cuda" if CUDA else "cpu")
+    sequence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    points = (torch.randn(len(sequence), 23) * 10 ** torch.randn(len(sequence), 1)).to(dtype)
+    kept = torch.rand(len(points)) > 0.3
+    kept[lengths[0] :: max(len(sequence), 1)] = False  # a sequence of one vector, which is not kept
+    chosen = Layout.of(len(points), sequence, len(lengths), None, torch.device("cpu")).sampled(23)
+    assert chosen is not None
+    monkeypatch.setattr(cloud, "fused", lambda points: False)
+    expected = massive_limit(points, kept, *chosen)
+    monkeypatch.setattr(cloud, "fused", lambda points: True)
+    found = massive_limit(*(x.to(device) for x in (points, kept, *chosen))).cpu()
+    known = expected.isfinite()
+    assert bool(known.all()) == (len(lengths) == 1)
+    assert torch.equal(known, found.isfinite())
+    near = expected.float()
+    up = torch.where(near.double() < expected, torch.nextafter(near, torch.tensor(torch.inf)), near)
+    assert torch.equal(found[known], up[known])
+
+
+@pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
+def test_matrices_are_merged_in_one_pass() -> None:
+    from isoscope.kernels.scatter_triton import in_units, merged
+
+    device = "cuda" if CUDA else "cpu"
+    one, other = torch.randn(2, 3, 37, 37, dtype=torch.float64, device=device)
+    left, right = torch.randn(2, 3, 37, dtype=torch.float64, device=device)
+    expected = one + other + left[:, :, None] * right[:, None, :]
+    assert torch.allclose(merged(one, other, left, right), expected, rtol=1e-14, atol=1e-14)
+    products, unit = torch.randn(37, 37, device=device), left[0].abs()
+    scaled = products.double() * unit[:, None] * unit + torch.outer(left[1], right[1])
+    found = in_units(products, unit, left[1], right[1], None)
+    assert torch.allclose(found, scaled, rtol=1e-14, atol=1e-14)
+    found = in_units(products, unit, left[1], right[1], one[0])
+    assert torch.allclose(found, one[0] + scaled, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="needs Triton's interpreter")
+@pytest.mark.parametrize("shift", [0.0, 0.3, 30.0])
+def test_a_coordinate_of_bfloat16_is_one_of_float16(shift: float) -> None:
+    """About a point near the mean it is held as it is; about the mean itself it would be rounded."""
+    from isoscope.kernels.scatter_triton import centred
+
+    size = 10.0 ** torch.linspace(-6, 6, 45)
+    points, kept = ((torch.randn(900, 45) + shift) * size).bfloat16(), torch.rand(900) > 0.1
+    points[~kept] = torch.nan
+    sound = points.double()[kept]
+    mean = sound.mean(0)
+    near, unit = scatter.near_mean(mean, scatter.Extent(sound.abs().amax(0), sound.var(0)))
+    assert float(((mean - near).abs() / (mean**2 + sound.var(0)).sqrt()).max()) <= 1 / 256
+    rows = centred(points, kept.double(), near, unit).double()
+    assert not rows[~kept].any()
+    assert float(rows.abs().max()) <= 32768
+    lost = (rows * unit)[kept] - (sound - near)
+    assert float((lost**2).mean(0).div(sound.var(0)).max()) < 1e-9
+    about_mean = centred(points, kept.double(), mean, unit).double()[kept] * unit - (sound - mean)
+    assert float((about_mean**2).mean(0).div(sound.var(0)).max()) > 1e-9
+    whole = sound.T @ sound - len(sound) * torch.outer(mean, mean)
+    found = (rows * unit).T @ (rows * unit) - len(sound) * torch.outer(mean - near, mean - near)
+    wide = sound.std(0)
+    assert float((found - whole).div(torch.outer(wide, wide) * len(sound)).abs().max()) < 1e-5

@@ -19,6 +19,7 @@ from isoscope.run.attend import see_counterfact, see_heads, settled
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
+from isoscope.stats.mass import Mass
 from isoscope.stats.queries import HeadSums, Queries
 from isoscope.stats.rows import Rows
 
@@ -68,6 +69,13 @@ class Scene:
         """What the records of rows, queries and keys are folded of."""
         batch = Batch(self.query[:, 0], self.counts, self.key)
         return see_heads(self.attended, batch, decoder=False)[0]
+
+    @cached_property
+    def told(self) -> Heads:
+        """The same, of attention that weighs its keys by a sigmoid, and tells so."""
+        batch = Batch(self.query[:, 0], self.counts, self.key)
+        attended = replace(self.attended, scores=self.scores, weights_of=torch.sigmoid)
+        return see_heads(attended, batch, decoder=False)[0]
 
     @cached_property
     def counterfact(self) -> Counterfact:
@@ -190,6 +198,7 @@ class HeadRecord:
 
 RECORDS = (
     HeadRecord("rows", Rows, lambda made: Rows.of(made.heads)),
+    HeadRecord("mass", Mass, lambda made: Mass.of(made.told)),
     HeadRecord("queries", Queries, lambda made: Queries.of(made.heads)),
     HeadRecord("sums of queries", HeadSums, lambda made: Queries.of(made.heads).query),
     HeadRecord("sums of key directions", HeadSums, lambda made: Queries.of(made.heads).key_unit),
@@ -246,6 +255,7 @@ KINDS: dict[str, HeadKind] = {
     "score_std": HeadKind(_rows, null=False),
     "sink_mass": HeadKind(_rows),
     "attended_distance": HeadKind(_rows, null=False),
+    "attention_mass": HeadKind(lambda made: (torch.sigmoid(made.scores), *_rows(made)), null=False),
     "blind_rows": HeadKind(_rows, "none"),
     "not_finite_rows": HeadKind(_rows, "none"),
     "drift_share": HeadKind(_split, "none"),

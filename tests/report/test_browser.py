@@ -75,7 +75,9 @@ class Opened:
     def settle(self) -> None:
         """Wait until all is drawn that is not folded."""
         waiting = "[...document.querySelectorAll('.plot:not(.js-plotly-plot)')]"
-        self.page.wait_for_function(f"() => {waiting}.every((n) => n.closest('details:not([open])'))")
+        self.page.wait_for_function(
+            f"() => {waiting}.every((n) => n.closest('details:not([open]), [hidden]'))"
+        )
 
     def unfold(self) -> None:
         """Open every section."""

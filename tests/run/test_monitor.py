@@ -214,14 +214,14 @@ class Disk:
     """A disk that refuses some of the writes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.full, whole = False, store._write_whole
+        self.full, whole = False, store.write_whole
 
         def write(file: Path, content: bytes) -> None:
             if self.full:
                 raise IsoscopeError(f"cannot write {file}: No space left on device.")
             whole(file, content)
 
-        monkeypatch.setattr(store, "_write_whole", write)
+        monkeypatch.setattr(store, "write_whole", write)
 
 
 def test_a_full_disk_that_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

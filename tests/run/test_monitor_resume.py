@@ -58,7 +58,7 @@ def once_each(rows: pd.DataFrame) -> bool:
 @pytest.mark.parametrize("moment", ["before", "half", "after"])
 def test_killed_at_every_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     whole = training(tmp_path / "whole", [])
-    real = store._write_whole
+    real = store.write_whole
     for k in range(1, STEPS + 2):  # the first write is of run.json
         writes = 0
 
@@ -74,11 +74,11 @@ def test_killed_at_every_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             if writes == k:
                 raise Killed
 
-        monkeypatch.setattr(store, "_write_whole", write)
+        monkeypatch.setattr(store, "write_whole", write)
         out, told = tmp_path / f"run-{k}", list[int]()
         with pytest.raises(Killed):
             training(out, told)
-        monkeypatch.setattr(store, "_write_whole", real)
+        monkeypatch.setattr(store, "write_whole", real)
         if k > 1:
             assert set(told) <= set(isoscope.read_run(out).frame().step)
         before = len(told)

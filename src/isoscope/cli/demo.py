@@ -12,18 +12,22 @@ from isoscope.cli.options import Json
 
 def demo(
     steps: Annotated[int, typer.Option(min=1, help="Steps of training.")] = 400,
-    seed: Annotated[int, typer.Option(help="Decides weights, batches and groups.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides weights and batches.")] = 0,
     out: Annotated[Path, typer.Option(help="The run folder.")] = Path("runs/demo"),
     json: Json = False,
 ) -> None:
     """Train a small Transformer on text that ships with Python, and watch its geometry change."""
-    from isoscope.cli import screen
     from isoscope.cli.finish import finish
-    from isoscope.lab.demo import perform, prepare, question
-    from isoscope.results.store import open_run
+    from isoscope.cli.live import LiveView
+    from isoscope.lab.demo import begin, perform, prepare, watch
+    from isoscope.results.store import read_run
 
     plan = prepare(steps, seed)
-    folder = open_run(out, question(plan))
-    with screen.bar("training a small Transformer, measuring on the way") as progress:
-        perform(plan, folder, progress)
-    finish(folder, json=json)
+    model = begin(plan)
+    with (
+        LiveView("a small Transformer in training", steps=steps) as view,
+        watch(plan, model, out, on_alarm=view.alarm, sink=view) as monitor,
+    ):
+        view.watch(monitor)
+        perform(plan, model, monitor, view.progress)
+    finish(read_run(out), json=json)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-WHAT = ("measures", "data")
+OF_THE_LAB = ("variants", "norms", "penalties", "tasks")
+WHAT = ("measures", "data", *OF_THE_LAB)
 
 
-def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measures") -> None:
-    """List the measures (formula, what each says, how it misleads, null, interval) or the kinds of data."""
+def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures") -> None:
+    """List measures (formula, what each says, how it misleads, null, interval), data, or parts of the lab."""
     from isoscope.cli import screen
     from isoscope.data.source import KINDS
     from isoscope.errors import unknown_name
@@ -19,6 +21,9 @@ def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measu
 
     if what not in WHAT:
         raise unknown_name("list", what, WHAT)
+    if what in OF_THE_LAB:
+        _show_lab(what)
+        return
     if what == "data":
         for address, takes, is_ in KINDS:
             screen.say(f"{address:<20} for {takes:<7} {is_}")
@@ -29,3 +34,44 @@ def list_(what: Annotated[str, typer.Argument(help="measures or data")] = "measu
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
             screen.say(f"    {word:<9} {told[word]}")
         screen.say("")
+
+
+def _show_lab(what: str) -> None:
+    """A part of the lab: name, formula and what each is for, and of penalties the parameters."""
+    from isoscope.lab import cnn
+    from isoscope.lab.norms import NORMS
+    from isoscope.lab.penalties.table import PENALTIES
+    from isoscope.lab.tasks.table import TASKS
+    from isoscope.lab.variants.table import VARIANTS
+
+    match what:
+        case "variants":
+            _show(
+                ("--attention", "formula", "what it is for"), [(v.name, v.formula, v.says) for v in VARIANTS]
+            )
+        case "tasks":
+            _show(("task", "loss", "what is learnt"), [(t.name, t.formula, t.says) for t in TASKS])
+        case "norms":
+            own = [(norm.name, norm.formula, "transformer") for norm in NORMS]
+            _show(("--norm", "formula", "of a"), [*own, *((*line, "cnn") for line in cnn.NORMS.items())])
+        case _:
+            lines = [(p.name, p.formula, p.says, p.example, _told(p.parameters)) for p in PENALTIES]
+            _show(("--penalty", "formula", "what it is for", "as in", "parameters"), lines)
+
+
+def _told(parameters: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {is_}" for name, is_ in parameters.items())
+
+
+def _show(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from isoscope.cli import screen
+
+    table = Table()
+    for head in heads:
+        table.add_column(head)
+    for line in lines:
+        table.add_row(*map(Text, line))
+    screen.show_table(table)

@@ -11,7 +11,7 @@ from functools import wraps
 
 import typer
 
-from isoscope.cli import cloud, compare, demo, listing, measure, report, weights
+from isoscope.cli import cloud, compare, contrast, demo, listing, measure, report, train, weights
 from isoscope.errors import IsoscopeError
 
 app = typer.Typer(
@@ -47,6 +47,8 @@ _verb("compare", compare.compare)
 _verb("list", listing.list_)
 _verb("report", report.report)
 _verb("demo", demo.demo)
+_verb("train", train.train)
+_verb("contrast", contrast.contrast)
 
 
 def _version(asked: bool) -> None:

@@ -13,4 +13,10 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     from isoscope.cli.finish import finish
     from isoscope.results.store import read_run
 
-    finish(read_run(run), json=False)
+    folder = read_run(run)
+    if folder.run.kind == "contrast":
+        from isoscope.cli.screen_contrast import finish_contrast
+
+        finish_contrast(folder)
+        return
+    finish(folder, json=False)

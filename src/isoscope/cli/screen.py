@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate, islice
+from typing import TypeVar
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -55,6 +56,9 @@ _OVER_STEPS = (
     "participation_ratio_split",
 )
 _MOST_TABLES = 4
+_MOST_STEPS = 24  # lines of a table
+
+Item = TypeVar("Item")
 
 
 def show(rows: pd.DataFrame) -> None:
@@ -62,6 +66,8 @@ def show(rows: pd.DataFrame) -> None:
 
     Of several models each is shown at its last step.
     """
+    probed = rows.revision.fillna("") != "live"  # what a Monitor saw of batches that trained is on the page
+    rows = rows[probed] if probed.any() else rows
     compared = rows[rows.kind == "comparison"]
     heads = rows[rows["head"].notna()]
     rows = rows[(rows.kind != "comparison") & rows["head"].isna()]
@@ -171,14 +177,21 @@ def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
     mine = mine.assign(site=[_site(kind, layer) for kind, layer in mine[["kind", "layer"]].to_numpy()])
     sites = list(mine.site.drop_duplicates())
     shown = _spaced(sites, (_width() - 20) // (3 + max(map(len, sites))))
-    fewer = f"{len(shown)} of {len(sites)} sites; the page shows all" if len(shown) < len(sites) else None
+    steps = _spaced([int(step) for step in mine.step.drop_duplicates().sort_values()], _MOST_STEPS)
+    few = [f"{len(shown)} of {len(sites)} sites"] if len(shown) < len(sites) else []
+    few += [f"{len(steps)} of {mine.step.nunique()} steps"] if len(steps) < mine.step.nunique() else []
     table = Table(
-        title=measure.replace("_", " "), title_justify="left", caption=fewer, caption_justify="left"
+        title=measure.replace("_", " "),
+        title_justify="left",
+        caption=f"{', '.join(few)}; the page shows {'more' if len(steps) < mine.step.nunique() else 'all'}"
+        if few
+        else None,
+        caption_justify="left",
     )
     for head in ("step", *(["loss"] if len(loss) else []), *shown):
         table.add_column(head, justify="right")
-    for step, part in mine.groupby("step"):
-        lost = [number(float(loss[step]))] if len(loss) else []
+    for step, part in mine[mine.step.isin(steps)].groupby("step"):
+        lost = [number(float(loss[step])) if step in loss.index else ""] if len(loss) else []
         value = part.set_index("site").value
         table.add_row(
             str(step), *lost, *(number(float(value[site])) if site in value else "" for site in shown)
@@ -186,7 +199,7 @@ def _over_steps(rows: pd.DataFrame, measure: str) -> Table:
     return table
 
 
-def _spaced(names: list[str], most: int) -> list[str]:
+def _spaced(names: list[Item], most: int) -> list[Item]:
     """At most so many of them, evenly spaced, the first and the last among them.
 
     >>> _spaced(list("abcdefg"), 4)

@@ -63,7 +63,7 @@ def weights(
         from isoscope.run.weights.weighed import fingerprint
 
         named = {"revision": revision, "config": config, "query": query, "key": key}
-        opened = open_weights(model, **named, whole=False)
+        opened = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)
         named["revision"] = opened.revision or revision  # a branch may move on before all is read
         running = batches = None
         if data is not None:

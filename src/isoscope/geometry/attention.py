@@ -14,7 +14,7 @@ Only the mask, the causal rule, the window and the lengths hide keys. What is de
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -110,6 +110,34 @@ def row_statistics(scores: Tensor, visible: Tensor, *, offset: int = 0) -> Atten
         first_key=weight_of_first,
         visible=count.int(),
         distance=(weight * gap).sum(-1),
+    )
+
+
+def weight_rows(weights: Tensor, scores: Tensor) -> AttentionRows:
+    """The statistics of attention whose `weights` are no softmax of its `scores`, both [b, h, t, s].
+
+    A row is p = |w|/Σ|w|; `lse`, `max_score`, `score_variance` and `visible` are those of the scores, which
+    are −inf where a key is hidden. What the weights add up to is not in it; a row of zeros is NaN.
+
+    >>> rows = weight_rows(torch.tensor([[[[0.2, 0.2, 0.0]]]]), torch.zeros(1, 1, 1, 3))
+    >>> round(float(rows.entropy.exp()), 6), int(rows.visible)
+    (2.0, 3)
+    """
+    visible = seen(scores)
+    rows = row_statistics(scores, visible)
+    usable = ~rows.lse.isnan() & (weights.isfinite() | ~visible).all(-1)
+    size = torch.where(visible, weights.double().abs(), 0.0)
+    weight = torch.where(usable, 1.0, math.nan)[..., None] * size / size.sum(-1, keepdim=True)
+    first = visible.any(-2).int().argmax(-1)[:, :, None, None].expand(*rows.visible.shape, 1)
+    t, s = scores.shape[-2:]
+    gap = torch.arange(t, device=scores.device)[:, None] - torch.arange(s, device=scores.device)
+    return replace(
+        rows,
+        entropy=-torch.xlogy(weight, weight).sum(-1),
+        largest=weight.amax(-1),
+        collision=weight.square().sum(-1),
+        first_key=weight.gather(-1, first).masked_fill(~visible.gather(-1, first), math.nan).squeeze(-1),
+        distance=(weight * gap.abs()).sum(-1),
     )
 
 

@@ -71,6 +71,17 @@ def largest_score(scores: Tensor, counts: Tensor) -> Tensor:
     return torch.tensor(found, dtype=torch.float64)
 
 
+def attention_mass(weights: Tensor, scores: Tensor, counts: Tensor) -> Tensor:
+    """The mean of what the weights [b, h, t, s] of a row add up to over the keys that it sees."""
+    found = []
+    for head in range(scores.shape[1]):
+        rows = zip(weights[:, head][counts].double(), scores[:, head][counts].double(), strict=True)
+        each = [float(weight[_visible(row)].sum()) for weight, row in rows if _whole(row)]
+        known = [mass for mass in each if math.isfinite(mass)]
+        found.append(sum(known) / len(known) if known else math.nan)
+    return torch.tensor(found, dtype=torch.float64)
+
+
 def blind_rows(scores: Tensor, counts: Tensor) -> Tensor:
     """The number of rows that count and see no key."""
     rows = scores.transpose(0, 1)[:, counts]

@@ -9,13 +9,12 @@ checkpoint takes up the run folder: steps that it has are not measured again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from torch import nn
 from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
 from transformers.training_args import TrainingArguments
 
@@ -46,9 +45,11 @@ class IsoscopeCallback(TrainerCallback):
         on_alarm: OnAlarm = "warn",
         sinks: Iterable[Sink] = (),
         name: str = "model",
+        points: int = 0,
+        about: Mapping[str, object] | None = None,
         resume: bool = True,
     ) -> None:
-        self._begin: Callable[[nn.Module], Monitor] = partial(
+        self._begin: Callable[..., Monitor] = partial(
             Monitor,
             probe=probe,
             every=every,
@@ -62,6 +63,8 @@ class IsoscopeCallback(TrainerCallback):
             on_alarm=on_alarm,
             sinks=tuple(sinks),
             name=name,
+            points=points,
+            about=about,
             resume=resume,
         )
         self.monitor: Monitor | None = None
@@ -82,7 +85,7 @@ class IsoscopeCallback(TrainerCallback):
     ) -> None:
         """Make the Monitor, and look at the model as it is now."""
         self.close()  # what an earlier training left open when it failed
-        self.monitor = self._begin(given["model"])
+        self.monitor = self._begin(given["model"], steps=state.max_steps if state.max_steps > 0 else None)
         self._open = True
         self._step(state.global_step)
 

@@ -10,7 +10,7 @@ the probe holds is what the watched module takes: Lightning moves and converts b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -58,10 +58,12 @@ class IsoscopeCallback(Callback):
         on_alarm: OnAlarm = "warn",
         sinks: Iterable[Sink] = (),
         name: str = "model",
+        points: int = 0,
+        about: Mapping[str, object] | None = None,
         resume: bool = True,
     ) -> None:
         self._part = part
-        self._begin: Callable[[nn.Module], Monitor] = partial(
+        self._begin: Callable[..., Monitor] = partial(
             Monitor,
             probe=probe,
             every=every,
@@ -75,6 +77,8 @@ class IsoscopeCallback(Callback):
             on_alarm=on_alarm,
             sinks=tuple(sinks),
             name=name,
+            points=points,
+            about=about,
             resume=resume,
         )
         self.monitor: Monitor | None = None
@@ -89,7 +93,9 @@ class IsoscopeCallback(Callback):
         """Make the Monitor, and look at the model as it is now."""
         self.close()
         with _as_it_trains(trainer):
-            self.monitor = self._begin(watched(pl_module, self._part))
+            planned = trainer.estimated_stepping_batches
+            steps = int(planned) if 0 < planned < float("inf") else None
+            self.monitor = self._begin(watched(pl_module, self._part), steps=steps)
         self._open, self._told = True, -1
         self._step(trainer)
 

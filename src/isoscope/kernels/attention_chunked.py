@@ -206,7 +206,7 @@ def _read(sums: _Sums, first: Tensor, first_visible: Tensor) -> Tensor:
             sums.square / sums.weight.square(),
             sums.top * _LN2,
             sums.scatter / sums.keys * _LN2**2,
-            torch.where(first_visible, (first - sums.top).exp2() / sums.weight, math.nan),
+            torch.where(first_visible, ((first - sums.top).exp2() / sums.weight).clamp_max(1.0), math.nan),
             sums.keys,
             sums.travel / sums.weight,
         ]

@@ -267,6 +267,7 @@ def rows_kernel(
             score = cap * (1.0 - 2.0 / (tl.exp2(score * per_cap) + 1.0))
         score = score * unit
         of_first = tl.sum(tl.where(is_shown, tl.exp2(score - reference[:, None]), nan), 1) * share
+        of_first = tl.where(of_first > 1.0, 1.0, of_first)  # its score was multiplied out anew
         tl.store(out + 6 * plane, of_first, mask=real)
     if want_distance:
         tl.store(out + 8 * plane, tl.sum(travel, 1) * share, mask=real)

@@ -8,6 +8,7 @@ tests/kernels/test_cloud.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
 from isoscope.kernels.sums import norms, slices
 
 CHUNK = 128  # rows that one program sums
@@ -49,7 +51,8 @@ class Chunks:
 
     def to(self, device: torch.device) -> Chunks:
         """The same on another device."""
-        return Chunks(self.first.to(device), self.size.to(device), self.label.to(device), self.labels)
+        first, size, label = (sent(each, device) for each in (self.first, self.size, self.label))
+        return Chunks(first, size, label, self.labels)
 
     @cached_property
     def member(self) -> Tensor:
@@ -122,13 +125,38 @@ def joined(found: Sequence[CloudSums | OfChunks]) -> CloudSums:
     )
 
 
-def cloud_norms(points: Tensor) -> Tensor:
-    """‖x‖ of every row of `points` [n, d], [n] in float64. Twin: ``points.double().norm(dim=1)``."""
+def cloud_norms(points: Tensor) -> tuple[Tensor, Tensor]:
+    """‖x‖ of every row of `points` [n, d] in float64, zero where it is not finite; and where it is, [n] each.
+
+    Twin: ``points.double().norm(dim=1)``.
+    """
     if not fused(points):
-        return norms(points)
+        norm = norms(points)
+        kept = norm.isfinite()
+        return torch.where(kept, norm, 0), kept
     from isoscope.kernels.cloud_triton import row_norms
 
     return row_norms(points)
+
+
+def massive_limit(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, there: Tensor) -> Tensor:
+    """What a coordinate of each sequence must reach to be massive, [s], from a sample of coordinates.
+
+    The coordinates of sequence i at (rows, columns) [s, m] where they are `there`, of rows that are kept; NaN
+    or Inf where there is none. In float32 on a GPU, rounded up: a number of float32 reaches the one where it
+    reaches the other.
+    """
+    if fused(points):
+        from isoscope.kernels.cloud_triton import sample_limits
+
+        return sample_limits(points, kept, rows, columns, there)
+    size = torch.where(there & kept[rows], points[rows, columns].abs().double(), torch.nan)
+    return above_massive(size.nanmedian(1).values)
+
+
+def above_massive(median: Tensor) -> Tensor:
+    """What is so many times the median, and above what no massive coordinate is."""
+    return (TIMES_MEDIAN * median).clamp_min(math.nextafter(MASSIVE, math.inf))
 
 
 def cloud_sums(
@@ -188,11 +216,19 @@ def _sliced(
     return (*sums, squares, mean, scatter, largest, beyond)
 
 
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on a device. From pageable memory a copy to a GPU would wait until the GPU is done."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 def fused(points: Tensor) -> bool:
     """Whether the Triton kernels take this cloud."""
-    return points.is_cuda and points.dtype != torch.float64 and _triton_there()
+    return points.is_cuda and points.dtype != torch.float64 and triton_there()
 
 
 @cache
-def _triton_there() -> bool:
+def triton_there() -> bool:
+    """Whether Triton is installed."""
     return find_spec("triton") is not None

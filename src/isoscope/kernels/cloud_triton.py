@@ -8,20 +8,21 @@ the chunks give is added in float64.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
 from isoscope.kernels.cloud import CHUNK, Chunks
 
-ROWS, WIDTH = 8, 256  # of a tile that is split
 SUMMED = 256  # dimensions that one program sums: eight a thread
 
 
 @triton.jit
-def _norm_row(points, norm, stride, width, columns: tl.constexpr):
-    """‖x‖ of one row, in units of its largest coordinate, so that no square overflows."""
+def _norm_row(points, norm, kept, stride, width, columns: tl.constexpr):
+    """‖x‖ of one row, in units of its largest coordinate, so that no square overflows; zero if not finite."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, columns)
     x = tl.load(points + row * stride + column, mask=column < width, other=0.0).to(tl.float32)
@@ -29,17 +30,69 @@ def _norm_row(points, norm, stride, width, columns: tl.constexpr):
     unit = x / tl.where((largest > 0) & (largest < float("inf")), largest, 1.0)
     length = largest.to(tl.float64) * tl.sqrt(tl.sum(unit * unit, 0).to(tl.float64))
     strange = tl.sum((x != x).to(tl.int32), 0) > 0  # the largest of NaN and a number is the number
-    tl.store(norm + row, tl.where(strange, float("nan"), length))
+    sound = (largest < float("inf")) & (strange == 0)
+    tl.store(norm + row, tl.where(sound, length, 0.0))
+    tl.store(kept + row, sound.to(tl.int8))
 
 
-def row_norms(points: Tensor) -> Tensor:
-    """‖x‖ of every row of `points` [n, d], [n] in float64, NaN or Inf where a coordinate is."""
+def row_norms(points: Tensor) -> tuple[Tensor, Tensor]:
+    """‖x‖ of each row of `points` [n, d] in float64, zero where one is not finite; and whether it is."""
     points = points if points.stride(1) == 1 else points.contiguous()
     norm = torch.empty(len(points), dtype=torch.float64, device=points.device)
+    kept = torch.empty(len(points), dtype=torch.bool, device=points.device)
     if len(points):
         columns = triton.next_power_of_2(points.shape[1])
-        _norm_row[(len(points),)](points, norm, points.stride(0), points.shape[1], columns=columns)
-    return norm
+        _norm_row[(len(points),)](
+            points, norm, kept.view(torch.int8), points.stride(0), points.shape[1], columns=columns
+        )
+    return norm, kept
+
+
+@triton.jit
+def _sample_limit(
+    points, kept, rows, columns, there, limit, stride, many, times, least, block: tl.constexpr
+):  # fmt: skip
+    """`times` the median size of a sample of one sequence, at least `least`, rounded up to float32.
+
+    Sizes are ordered as the integers that have their bits, and the median is found bit by bit: the largest
+    integer that no more than half of them lie under.
+    """
+    here = tl.program_id(0).to(tl.int64)
+    number = tl.arange(0, block)
+    real = number < many
+    row = tl.load(rows + here * many + number, mask=real, other=0)
+    column = tl.load(columns + here * many + number, mask=real, other=0)
+    real = real & (tl.load(there + here * many + number, mask=real, other=0) != 0)
+    real = real & (tl.load(kept + row) != 0)
+    size = tl.abs(tl.load(points + row * stride + column, mask=real, other=0.0).to(tl.float32))
+    bits = tl.where(real, size.to(tl.int32, bitcast=True), 2147483647)
+    total = tl.sum(real.to(tl.int32), 0)
+    half = (total - 1) // 2
+    found = tl.zeros([1], tl.int32)
+    for step in range(31):
+        tried = found + (1 << (30 - step))
+        under = tl.sum((bits < tried).to(tl.int32), 0)
+        found = tl.where(under <= half, tried, found)
+    wanted = found.to(tl.float32, bitcast=True).to(tl.float64) * times
+    near = wanted.to(tl.float32)
+    above = (near.to(tl.int32, bitcast=True) + 1).to(tl.float32, bitcast=True)
+    near = tl.where(near.to(tl.float64) < wanted, above, near)
+    near = tl.where(total > 0, tl.maximum(near, least), float("inf"))
+    tl.store(limit + here + tl.arange(0, 1), near)
+
+
+def sample_limits(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, there: Tensor) -> Tensor:
+    """What `massive_limit` gives, in float32."""
+    sequences, many = rows.shape
+    limit = torch.empty(sequences, dtype=torch.float32, device=points.device)
+    if rows.numel():
+        points = points if points.stride(1) == 1 else points.contiguous()
+        _sample_limit[(sequences,)](
+            points, kept.view(torch.int8), rows, columns, there.view(torch.int8), limit,
+            points.stride(0), many, TIMES_MEDIAN, float(np.nextafter(np.float32(MASSIVE), np.float32("inf"))),
+            block=triton.next_power_of_2(many), num_warps=8,
+        )  # fmt: skip
+    return limit
 
 
 @triton.jit
@@ -104,36 +157,6 @@ def _sum_chunk(
         tl.store(of_rows + here * 4 + 3, tl.sum(long * long, 0))
 
 
-@triton.jit
-def _split_rows(
-    points, weight, mean, high, low, stride, n, width, rows: tl.constexpr, columns: tl.constexpr
-):  # fmt: skip
-    """w·(x − m) as the sum of two bfloat16 numbers; zero where w is, whatever x may be."""
-    row = tl.program_id(0).to(tl.int64) * rows + tl.arange(0, rows)
-    column = tl.program_id(1) * columns + tl.arange(0, columns)
-    there = (row < n)[:, None] & (column < width)[None, :]
-    mine = tl.load(weight + row, mask=row < n, other=0.0).to(tl.float32)
-    x = tl.load(points + row[:, None] * stride + column[None, :], mask=there, other=0.0).to(tl.float32)
-    centre = tl.load(mean + column, mask=column < width, other=0.0).to(tl.float32)
-    apart = tl.where(mine[:, None] > 0, mine[:, None] * (x - centre[None, :]), 0.0)
-    large = apart.to(tl.bfloat16)
-    place = row[:, None] * width + column[None, :]
-    tl.store(high + place, large, mask=there)
-    tl.store(low + place, (apart - large.to(tl.float32)).to(tl.bfloat16), mask=there)
-
-
-def split(points: Tensor, weight: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-    """`points` [n, d] less `mean` [d], times `weight` [n], as high + low, each [n, d] in bfloat16."""
-    points = points if points.stride(1) == 1 else points.contiguous()
-    n, width = points.shape
-    high, low = torch.empty(2, n, width, dtype=torch.bfloat16, device=points.device)
-    grid = (triton.cdiv(n, ROWS), triton.cdiv(width, WIDTH))
-    _split_rows[grid](
-        points, weight, mean, high, low, points.stride(0), n, width, rows=ROWS, columns=WIDTH
-    )  # fmt: skip
-    return high, low
-
-
 def sum_chunks(
     points: Tensor, norm: Tensor, kept: Tensor, limit: Tensor | None, chunks: Chunks
 ) -> tuple[Tensor, Tensor]:
@@ -155,5 +178,7 @@ def sum_chunks(
 
 
 def _rounded_up(limit: Tensor) -> Tensor:
+    if limit.dtype == torch.float32:
+        return limit
     near = limit.float()
     return torch.where(near.double() < limit, torch.nextafter(near, torch.full_like(near, torch.inf)), near)

@@ -12,7 +12,7 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals import LOWEST, TOTALS
 
-_BLOCK = 1024
+_BLOCK = 256  # rows: fifteen sums of float64 of twice as many would not fit the registers
 
 
 @triton.jit
@@ -24,14 +24,15 @@ def _added(total, value, where):
 @triton.jit
 def _total_rows(
     entropies, largests, collisions, scores, variances, firsts, visibles, distances, counts, sums, top,
-    heads, length, lowest, totals: tl.constexpr, block: tl.constexpr,
+    heads, length, lowest: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     here = tl.program_id(0).to(tl.int64)
     count = tl.zeros([block], tl.float64)
     entropy, log_visible, several, normalised = count, count, count, count
     largest, effective, variance, distance = count, count, count, count
     sunk, sink, chance, unseeing, not_finite = count, count, count, count, count
-    highest = count + lowest
+    nothing = tl.full([block], lowest, tl.float64)  # as an argument it would be −inf of float32
+    highest = nothing
     for start in range(0, length, block):
         number = start + tl.arange(0, block)
         there = number < length
@@ -64,7 +65,7 @@ def _total_rows(
         unseeing += tl.where(counted & (visible == 0), 1.0, 0.0)
         not_finite += tl.where(counted & (visible > 0) & (usable == 0), 1.0, 0.0)
         score = tl.load(scores + place, mask=there, other=0.0).to(tl.float64)
-        highest = tl.maximum(highest, tl.where(mine, score, lowest))
+        highest = tl.maximum(highest, tl.where(mine, score, nothing))
     out = sums + here * totals
     tl.store(out, tl.sum(count, 0))
     tl.store(out + 1, tl.sum(entropy, 0))
@@ -95,6 +96,6 @@ def fused_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
     )  # fmt: skip
     _total_rows[(batch * heads,)](
         *(field.contiguous() for field in fields), counts.contiguous(), sums, top,
-        heads, length, LOWEST, totals=len(TOTALS), block=min(_BLOCK, triton.next_power_of_2(length)),
+        heads, length, lowest=LOWEST, totals=len(TOTALS), block=min(_BLOCK, triton.next_power_of_2(length)),
     )  # fmt: skip
     return sums.permute(2, 0, 1), top

@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import sharpness
 from isoscope.measures.base import Measure, Reading
 from isoscope.measures.per_head import per_head
+from isoscope.stats.base import Stat
+from isoscope.stats.intervals import Array, array, left, quiet
+from isoscope.stats.mass import Mass
 from isoscope.stats.rows import Rows
 
 INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
 _LAYER = " The layer's number is the mean over its heads."
-Change = Callable[[Tensor], Tensor]
+Change = Callable[[Array], Array]
 
 
+@quiet
 def ratio(
-    record: Rows,
+    record: Rows | Mass,
     top: Tensor,
     bottom: Tensor,
     *,
@@ -28,13 +33,12 @@ def ratio(
     why: str = "no row that counts",
 ) -> tuple[Reading, ...]:
     """change(Σ top/Σ bottom) of every head, both [G, h], with its interval; `null` [G, h] is summed alike."""
-    total = bottom.sum(0)
+    rows = left(bottom)
     return per_head(
-        change(top.sum(0) / total),
-        total,
-        null=None if null is None else null.sum(0) / total,
-        without=change((top.sum(0) - top) / (total - bottom)),
-        size=bottom.mean(1),
+        change(left(top) / rows),
+        rows[0],
+        null=None if null is None else array(null).sum(0) / rows[0],
+        size=bottom,
         sequences=record.sequences,
         bounds=bounds,
         why=why,
@@ -60,7 +64,7 @@ def _effective_keys(record: Rows) -> tuple[Reading, ...]:
 
 
 def _score_std(record: Rows) -> tuple[Reading, ...]:
-    return ratio(record, record.variance, record.count, change=lambda x: x.clamp_min(0).sqrt())
+    return ratio(record, record.variance, record.count, change=lambda x: np.sqrt(np.maximum(x, 0)))
 
 
 def _attended_distance(record: Rows) -> tuple[Reading, ...]:
@@ -74,13 +78,17 @@ def read_sink_mass(record: Rows) -> tuple[Reading, ...]:
 
 
 def _largest_score(record: Rows) -> tuple[Reading, ...]:
-    count = record.count.sum(0)
-    score = record.score.masked_fill(count == 0, math.nan)
-    found = per_head(score, count, size=record.count.mean(1), sequences=record.sequences)
+    count = array(record.count).sum(0)
+    score = np.where(count == 0, math.nan, array(record.score))
+    found = per_head(score[None], count, size=record.count, sequences=record.sequences)
     if not found[0].note:  # of a layer, the largest of its heads
         best = max(reading.value for reading in found[1:] if not math.isnan(reading.value))
         return Reading(best, found[0].n), *found[1:]
     return found
+
+
+def _attention_mass(record: Mass) -> tuple[Reading, ...]:
+    return ratio(record, record.mass, record.count, bounds=(-math.inf, math.inf))
 
 
 def _blind_rows(record: Rows) -> tuple[Reading, ...]:
@@ -99,7 +107,7 @@ def _counted(record: Rows, count: Tensor) -> tuple[Reading, ...]:
 
 def _measure(
     name: str,
-    read: Callable[[Rows], tuple[Reading, ...]],
+    read: Callable[..., tuple[Reading, ...]],
     *,
     title: str,
     formula: str,
@@ -110,11 +118,12 @@ def _measure(
     interval: str = INTERVAL,
     source: str = "isoscope",
     family: str = "attention",
+    stat: type[Stat] = Rows,
 ) -> Measure:
     return Measure(
         name=name,
         family=family,
-        stats=(Rows,),
+        stats=(stat,),
         read=read,
         definition=getattr(sharpness, name),
         title=title,
@@ -216,6 +225,19 @@ MEASURES = (
         misleads="A sink at the start makes it large without anything being read there.",
         null="none: it depends on the length",
         bounds=(0.0, math.inf),
+    ),
+    _measure(
+        "attention_mass",
+        _attention_mass,
+        stat=Mass,
+        title="mass of attention",
+        formula="mean over queries of Σ_j w_ij",
+        says="What the weights of a query add up to where they are no softmax: near 0 a head is silent. The "
+        "other readings are of p = |w|/Σ|w|.",
+        misleads="It says nothing of the size of the values that are weighed. A softmax has no row: "
+        "it adds up to 1.",
+        null="none: it depends on the map",
+        bounds=(-math.inf, math.inf),
     ),
     _measure(
         "blind_rows",

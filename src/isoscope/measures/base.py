@@ -7,13 +7,15 @@ its null and the changes of the cloud that leave it alone. The tests run over al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from isoscope.stats.base import Stat
+from isoscope.stats.intervals import Array
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,20 @@ class Measure:
     against: str = ""
     at: str = "layer"
 
-    def reading(self, records: Mapping[type[Stat], Stat], there: Mapping[type[Stat], Stat]) -> Reading:
-        """Read it off the records of a site, and of the one `there` that it is held against."""
+    def readings(
+        self, records: Mapping[type[Stat], Stat], there: Mapping[type[Stat], Stat]
+    ) -> tuple[Reading, ...]:
+        """Read it off the records of a site, and of the one `there` that it is held against.
+
+        First the site's own; then, where there are heads, one of each.
+        """
         mine = [records[stat] for stat in self.stats]
         found = self.read(*mine, there[self.stats[0]]) if self.against else self.read(*mine)
-        return found if isinstance(found, Reading) else found[0]
+        return (found,) if isinstance(found, Reading) else found
 
-    def heads(self, records: Mapping[type[Stat], Stat]) -> tuple[Reading, ...]:
-        """The readings of each head, where it is read at attention or its weights."""
-        several = self.at in ("attention", "query_key")
-        found = self.read(*(records[stat] for stat in self.stats)) if several else ()
-        return () if isinstance(found, Reading) else found[1:]
+    def reading(self, records: Mapping[type[Stat], Stat], there: Mapping[type[Stat], Stat]) -> Reading:
+        """The site's own."""
+        return self.readings(records, there)[0]
 
     def explanation(self) -> dict[str, object]:
         """The words, as a run keeps them for its page."""
@@ -81,3 +86,20 @@ class Measure:
 def undefined(n: int, why: str) -> Reading:
     """NaN, with its reason."""
     return Reading(math.nan, n, note=why)
+
+
+def side_by_side(
+    value: Array, n: Array, *, null: Array, low: Array, high: Array, notes: Iterable[str]
+) -> tuple[Reading, ...]:
+    """One reading for each number of `value` [m], of the other columns [m]; NaN has nothing but n and note.
+
+    >>> value, none = np.array([0.5, math.nan]), np.full(2, math.nan)
+    >>> found = side_by_side(value, np.ones(2), null=none, low=none, high=none, notes=["", "why"])
+    >>> [(reading.value, reading.note) for reading in found]
+    [(0.5, ''), (nan, 'why')]
+    """
+    columns = (np.ravel(column).tolist() for column in (value, n, null, low, high))
+    return tuple(
+        undefined(int(n), note) if math.isnan(value) else Reading(value, int(n), null, low, high, note)
+        for value, n, null, low, high, note in zip(*columns, notes, strict=True)
+    )

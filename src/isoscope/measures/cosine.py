@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 from scipy.integrate import quad
 
 from isoscope.geometry import cosine
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, Reading, side_by_side, undefined
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, enough, jackknife_of_square
+from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation
+from isoscope.stats.sums import Sums
 
 _GODEY = "Ethayarajh 2019; Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143"
 
@@ -23,20 +26,31 @@ def _zeros(record: Directions) -> str:
 def _mean_cosine(record: Directions) -> Reading:
     if record.sums.n < 2:
         return undefined(record.sums.n, "needs 2 vectors that are not zero")
-    return Reading(record.sums.all_pairs(), record.sums.n, null=0.0, note=_zeros(record))
+    return Reading(float(record.sums.left_out.all_pairs), record.sums.n, null=0.0, note=_zeros(record))
 
 
 def read_mean_cosine_between(record: Directions) -> Reading:
     """The mean cosine over pairs from different sequences, with its interval."""
-    sums = record.sums
-    if sums.sequences.sum() < 2:
-        return undefined(sums.n, "needs 2 sequences")
-    value = sums.between()
-    if not enough(sums.sequences):
-        return Reading(value, sums.n, null=0.0, note=FEW)
-    length = float(sums.mean.norm())
-    low, high = jackknife_of_square(value, sums.between_without(), length, sums.along_without(), sums.count)
-    return Reading(value, sums.n, 0.0, max(low, -1.0), min(high, 1.0), _zeros(record))
+    found = mean_cosines_between(record.sums)[0]
+    return found if found.note else replace(found, note=_zeros(record))
+
+
+def mean_cosines_between(sums: Sums) -> tuple[Reading, ...]:
+    """The same of each of the clouds side by side."""
+    of = sums.left_out
+    value = of.between[0]
+    low, high = of.groups.interval_of_square(of.between, of.along)
+    return side_by_side(
+        value,
+        of.n,
+        null=np.zeros_like(value),
+        low=np.where(of.enough, np.maximum(low, -1.0), math.nan),
+        high=np.where(of.enough, np.minimum(high, 1.0), math.nan),
+        notes=[
+            "needs 2 sequences" if math.isnan(each) else "" if enough else FEW
+            for each, enough in zip(np.ravel(value), np.ravel(of.enough), strict=True)
+        ],
+    )
 
 
 def _cosine_variance(record: Orientation) -> Reading:
@@ -55,7 +69,7 @@ def _rogue_contribution(record: Directions) -> Reading:
     parts = record.contributions()
     largest = int(parts.argmax())
     width, n = len(parts), record.sums.n
-    null = (n * record.sums.noise() * _expected_largest(width) - 1) / ((n - 1) * width)
+    null = (n * float(record.sums.left_out.noise) * _expected_largest(width) - 1) / ((n - 1) * width)
     return Reading(float(parts[largest]), n, min(null, 1.0), note=f"dimension {largest}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import query_key, sharpness
@@ -18,6 +18,7 @@ from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy
 from isoscope.measures.base import Measure, Reading
 from isoscope.measures.per_head import per_head
 from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.intervals import Array, array, left, quiet
 from isoscope.stats.rows import Rows
 
 _LOCAL = (
@@ -26,45 +27,37 @@ _LOCAL = (
 )
 
 
+@quiet
 def _drift_share(record: Counterfactual) -> tuple[Reading, ...]:
-    rows = record.split
+    drift, rest, rows = (array(sums).sum(0) for sums in (record.drift, record.rest, record.split))
     return per_head(
-        _varying(record, _share(record.drift.sum(0), record.rest.sum(0))),
-        rows.sum(0),
-        null=record.chance.sum(0) / rows.sum(0),
-        size=rows.mean(1),
+        _varying(record, drift / (drift + rest))[None],
+        rows,
+        null=array(record.chance).sum(0) / rows,
+        size=record.split,
         sequences=record.rows.sequences,
         why="the scores of this attention do not vary",
     )
 
 
+@quiet
 def _cross_term(record: Counterfactual) -> tuple[Reading, ...]:
-    parts, whole = record.drift + record.rest, record.rows.variance
-    value = _varying(record, 1 - parts.sum(0) / whole.sum(0))
+    found = _varying(record, 1 - left(record.drift + record.rest) / left(record.rows.variance))
     return per_head(
-        value,
-        record.rows.count.sum(0),
-        null=torch.zeros_like(value),
-        without=1 - _left(parts) / _left(whole),
-        size=record.rows.count.mean(1),
+        found,
+        array(record.rows.count).sum(0),
+        null=np.zeros_like(found[0]),
+        size=record.rows.count,
         sequences=record.rows.sequences,
         bounds=(-math.inf, 0.5),
         why="the scores of this attention do not vary",
     )
 
 
-def _varying(record: Counterfactual, value: Tensor) -> Tensor:
-    """`value` [h], NaN where the scores vary by rounding alone: by a millionth of the largest."""
-    least = (query_key.ROUNDING * (1 + record.rows.score.abs())) ** 2 * record.split.sum(0)
-    return value.masked_fill(~((record.drift + record.rest).sum(0) > least), math.nan)
-
-
-def _left(sums: Tensor) -> Tensor:
-    return sums.sum(0) - sums
-
-
-def _share(drift: Tensor, rest: Tensor) -> Tensor:
-    return drift / (drift + rest)
+def _varying(record: Counterfactual, value: Array) -> Array:
+    """`value` […, h], NaN where the scores vary by rounding alone: by a millionth of the largest."""
+    least = (query_key.ROUNDING * (1 + np.abs(array(record.rows.score)))) ** 2 * array(record.split).sum(0)
+    return np.where(array(record.drift + record.rest).sum(0) > least, value, math.nan)
 
 
 def _entropy_without(record: Counterfactual) -> tuple[Reading, ...]:

@@ -8,61 +8,71 @@ stretched to the value itself where noise lifts that above it.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
+import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import drift
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, Reading, side_by_side, undefined
 from isoscope.stats.centre import Centre
-from isoscope.stats.intervals import FEW, enough, jackknife, jackknife_of_square
+from isoscope.stats.intervals import FEW, Array, left, quiet
+from isoscope.stats.sums import LeftOut, Sums
 
 _INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
 
 
 def read_drift(record: Centre) -> Reading:
     """‖x̄‖, with its null and interval."""
-    return _read(record, scale=1.0, scale_without=None)
+    return drifts(record.sums)[0]
 
 
 def read_relative_drift(record: Centre) -> Reading:
     """‖x̄‖/mean ‖x‖, with its null and interval."""
-    count, norms = record.sums.count, record.norms
-    if record.sums.n < 1:
-        return undefined(0, "no vector")
-    if float(norms.sum()) == 0:
-        return undefined(record.sums.n, "every vector is zero")
-    without = (norms.sum() - norms) / (count.sum() - count)
-    reading = _read(record, scale=float(norms.sum() / count.sum()), scale_without=without)
-    return replace(reading, high=min(reading.high, 1.0))
+    return relative_drifts(record.sums, record.norms)[0]
 
 
-def _read(record: Centre, *, scale: float, scale_without: Tensor | None) -> Reading:
-    sums = record.sums
-    if sums.n < 1:
-        return undefined(0, "no vector")
-    value = float(sums.mean.norm()) / scale
-    null = math.sqrt(sums.noise()) / scale
-    if not enough(sums.sequences):
-        return Reading(value, sums.n, null, note=FEW)
-    without, along = sums.between_without(), sums.along_without()
-    if scale_without is not None:
-        without, along = without / scale_without**2, along / scale_without
-    ends = jackknife_of_square(sums.between() / scale**2, without, value, along, sums.count)
-    low, high = (math.sqrt(max(end, 0.0)) for end in ends)
-    return Reading(value, sums.n, null, min(low, value), max(high, value))
+def drifts(sums: Sums) -> tuple[Reading, ...]:
+    """‖x̄‖ of each of the clouds side by side."""
+    return _read(sums.left_out, np.ones_like(sums.left_out.count), math.inf)
 
 
+@quiet
+def relative_drifts(sums: Sums, norms: Tensor) -> tuple[Reading, ...]:
+    """‖x̄‖/mean ‖x‖ of each of the clouds side by side, given Σ‖x‖ by group."""
+    return _read(sums.left_out, left(norms) / sums.left_out.count, 1.0)
+
+
+@quiet
+def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
+    """‖x̄‖ over a scale, which is known with each group left out as well: [1 + G, m]."""
+    zero = scale[0] == 0
+    value = np.where(zero, math.nan, of.length / scale[0])
+    ends = of.groups.interval_of_square(of.between / scale**2, of.along / scale)
+    low, high = (np.where(of.enough, np.sqrt(np.maximum(end, 0)), math.nan) for end in ends)
+    flags = (np.ravel(each).tolist() for each in (of.n < 1, zero, of.enough))
+    return side_by_side(
+        value,
+        of.n,
+        null=np.sqrt(of.noise) / scale[0],
+        low=np.minimum(low, value),
+        high=np.minimum(np.maximum(high, value), most),
+        notes=[
+            "no vector" if none else "every vector is zero" if nothing else "" if enough else FEW
+            for none, nothing, enough in zip(*flags, strict=True)
+        ],
+    )
+
+
+@quiet
 def _mean_norm(record: Centre) -> Reading:
-    count, norms, n = record.sums.count, record.norms, record.sums.n
-    if n < 1:
+    of = record.sums.left_out
+    if of.n < 1:
         return undefined(0, "no vector")
-    value = float(norms.sum() / count.sum())
-    if not enough(record.sums.sequences):
-        return Reading(value, n, note=FEW)
-    without = (norms.sum() - norms) / (count.sum() - count)
-    low, high = jackknife(value, without, count)
-    return Reading(value, n, low=max(low, 0.0), high=high)
+    found = left(record.norms) / of.count
+    if not of.enough:
+        return Reading(float(found[0]), int(of.n), note=FEW)
+    low, high = of.groups.interval(found)
+    return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high))
 
 
 MEASURES = (

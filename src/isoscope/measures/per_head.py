@@ -4,65 +4,52 @@ from __future__ import annotations
 
 import math
 
-import torch
+import numpy as np
 from torch import Tensor
 
-from isoscope.measures.base import Reading, undefined
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.measures.base import Reading, side_by_side, undefined
+from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
 
 
+@quiet
 def per_head(
-    value: Tensor,
-    n: Tensor,
+    found: Array,
+    n: Array,
     *,
-    null: Tensor | None = None,
-    without: Tensor | None = None,
+    null: Array | None = None,
     size: Tensor,
     sequences: Tensor,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     why: str = "no row that counts",
 ) -> tuple[Reading, ...]:
-    """Readings of `value` [h]: the layer's, then one a head; n [h] and `null` [h] go with it.
+    """Readings of a number of every head: the layer's, then one a head; n [h] and `null` [h] go with it.
 
-    `without` [G, h] is the value with each group of sequences left out; `size` [G] weighs the groups. Heads
-    without a value are left out of the layer's.
+    `found` [1 + G, h] is the number over all sequences, then with each group of them left out; [1, h] where
+    there is to be no interval. `size` [G, h] and `sequences` [G] are the groups'. Heads without a number are
+    left out of the layer's.
     """
-    value, n, size, sequences = (x.detach().cpu().double() for x in (value, n, size, sequences))
-    nulls = torch.full_like(value, math.nan) if null is None else null.cpu().double()
-    rest = None if without is None or not enough(sequences) else without.cpu().double()
-    note = FEW if without is not None and rest is None else ""
-    known = value.isfinite()
-    heads = [
-        _reading(
-            float(value[h]),
-            int(n[h]),
-            float(nulls[h]),
-            None if rest is None else rest[:, h],
-            size,
-            bounds,
-            note,
-        )
-        if known[h]
-        else undefined(int(n[h]), why)
-        for h in range(len(value))
-    ]
-    if not bool(known.any()):
-        return undefined(0, why), *heads
-    together = None if rest is None else rest[:, known].mean(1)
-    mean, count = float(value[known].mean()), int(n[known].sum())
-    return _reading(mean, count, float(nulls[known].mean()), together, size, bounds, note), *heads
+    found = np.where(np.isfinite(found), found, math.nan)
+    known = ~np.isnan(found[0])
+    if not known.any():
+        return undefined(0, why), *(undefined(int(each), why) for each in n.tolist())
+    some = slice(None) if known.all() else known
 
+    def with_layer(x: Array) -> Array:
+        """[…, h] to […, 1 + h]: in front the mean over the heads that are known."""
+        return np.concatenate([x[..., some].mean(-1, keepdims=True), x], -1)
 
-def _reading(
-    value: float,
-    n: int,
-    null: float,
-    without: Tensor | None,
-    size: Tensor,
-    bounds: tuple[float, float],
-    note: str,
-) -> Reading:
-    if without is None or not bool(without[size > 0].isfinite().all()):
-        return Reading(value, n, null, note=note)
-    low, high = jackknife(value, without, size)
-    return Reading(value, n, null, max(low, bounds[0]), min(high, bounds[1]), note)
+    every = with_layer(found)
+    low = high = nothing = np.full_like(every[0], math.nan)
+    note = ""
+    if len(every) > 1 and not enough(array(sequences)):
+        note = FEW
+    elif len(every) > 1:
+        low, high = Groups.of(array(size).mean(1, keepdims=True)).interval(every)
+    return side_by_side(
+        every[0],
+        np.concatenate([n[some].sum(0, keepdims=True), n]),
+        null=nothing if null is None else with_layer(null),
+        low=np.maximum(low, bounds[0]),
+        high=np.minimum(high, bounds[1]),
+        notes=[note, *(note if each else why for each in known.tolist())],
+    )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from statistics import fmean
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.geometry import query_key
 from isoscope.measures.base import Measure, Reading, undefined
-from isoscope.measures.cosine import read_mean_cosine_between
-from isoscope.measures.drift import read_drift, read_relative_drift
+from isoscope.measures.cosine import mean_cosines_between
+from isoscope.measures.drift import drifts, relative_drifts
 from isoscope.measures.per_head import per_head
+from isoscope.stats.intervals import Array, array, left, product, quiet
 from isoscope.stats.queries import HeadSums, Queries
 
 NOT_SHOWN = "queries and keys of this attention cannot be seen"
@@ -23,56 +26,48 @@ _OF_LAYER = (
 )
 
 
-def _each(record: Queries, read: Callable[[int], Reading], heads: int) -> tuple[Reading, ...]:
+def _of(
+    part: str, read: Callable[[HeadSums], tuple[Reading, ...]]
+) -> Callable[[Queries], tuple[Reading, ...]]:
     """A reading of every head, and the mean over them for the layer, without an interval."""
-    if not record.shown:
-        return undefined(0, NOT_SHOWN), *(undefined(0, NOT_SHOWN) for _ in range(heads))
-    found = [read(head) for head in range(heads)]
-    known = [reading for reading in found if not math.isnan(reading.value)]
-    if not known:
-        return undefined(0, found[0].note), *found
-    mean, null = (sum(getattr(r, name) for r in known) / len(known) for name in ("value", "null"))
-    return Reading(mean, sum(r.n for r in known), null), *found
 
-
-def _of(part: str, read: Callable[[HeadSums, int], Reading]) -> Callable[[Queries], tuple[Reading, ...]]:
     def each(record: Queries) -> tuple[Reading, ...]:
         sums: HeadSums = getattr(record, part)
-        return _each(record, lambda head: read(sums, head), sums.count.shape[1])
+        if not record.shown:
+            return (undefined(0, NOT_SHOWN),) * (1 + sums.count.shape[1])
+        heads = read(sums)
+        known = [reading for reading in heads if not math.isnan(reading.value)]
+        if not known:
+            return undefined(0, heads[0].note), *heads
+        value, null = (fmean(getattr(reading, name) for reading in known) for name in ("value", "null"))
+        return Reading(value, sum(reading.n for reading in known), null), *heads
 
     return each
 
 
+@quiet
 def _pairs(
-    record: Queries, of: Callable[[Tensor, Tensor], Tensor], low: float, *, interval: bool = True
+    record: Queries, of: Callable[[Array, Array], Array], low: float, *, interval: bool = True
 ) -> tuple[Reading, ...]:
     """A number of q̄ and k̄ [h, e] of every head, key heads repeated for the query heads they serve."""
     heads, groups = record.query.count.shape[1], record.key.count.shape[1]
     if not record.shown or groups == 0:
-        return undefined(0, NOT_SHOWN), *(undefined(0, NOT_SHOWN) for _ in range(heads))
-    serves = torch.arange(heads, device=record.query.mean.device) // (heads // groups)
-    value = of(record.query.mean, record.key.mean[serves])
-    none = (record.query.count.sum(0) == 0) | (record.key.count.sum(0)[serves] == 0)
-    value = value.masked_fill(none, math.nan)
-    without = of(record.query.mean_without(), record.key.mean_without()[:, serves])
+        return (undefined(0, NOT_SHOWN),) * (1 + heads)
+    query, key = (left(part.total) / left(part.count)[..., None] for part in (record.query, record.key))
+    found = of(query, key[:, np.arange(heads) // (heads // groups)])
     return per_head(
-        value,
-        record.query.count.sum(0),
-        null=torch.zeros_like(value),
-        without=without if interval else None,
-        size=record.query.count.mean(1),
+        found if interval else found[:1],
+        array(record.query.count).sum(0),
+        null=np.zeros(heads),
+        size=record.query.count,
         sequences=record.query.sequences.amax(1),
         bounds=(low, -low),
         why="a mean is zero",
     )
 
 
-def _product(one: Tensor, other: Tensor) -> Tensor:
-    return (one * other).sum(-1)
-
-
-def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    return _product(one, other) / one.norm(dim=-1) / other.norm(dim=-1)
+def _cosine(one: Array, other: Array) -> Array:
+    return product(one, other) / np.sqrt(product(one, one) * product(other, other))
 
 
 def _query_key_cosine(record: Queries) -> tuple[Reading, ...]:
@@ -80,16 +75,16 @@ def _query_key_cosine(record: Queries) -> tuple[Reading, ...]:
 
 
 def _query_key_product(record: Queries) -> tuple[Reading, ...]:
-    return _pairs(record, _product, -math.inf)
+    return _pairs(record, product, -math.inf)
 
 
 def _joint_direction(record: Queries) -> tuple[Reading, ...]:
-    along = torch.linalg.eigh(record.products).eigenvectors[..., -1]
+    along = array(torch.linalg.eigh(record.products).eigenvectors[..., -1])
     read = partial(_along, along=along)
     return _pairs(record, read, -1.0, interval=False)  # v is not known without each group: it covers .4
 
 
-def _along(one: Tensor, other: Tensor, *, along: Tensor) -> Tensor:
+def _along(one: Array, other: Array, *, along: Array) -> Array:
     return _cosine(one, along) * _cosine(other, along)
 
 
@@ -129,7 +124,7 @@ def _measure(
 def _of_both(
     suffix: str,
     part: str,
-    read: Callable[[HeadSums, int], Reading],
+    read: Callable[[HeadSums], tuple[Reading, ...]],
     definition: Callable[..., Tensor],
     *,
     says: str,
@@ -160,7 +155,7 @@ MEASURES = (
     *_of_both(
         "drift",
         "",
-        lambda sums, head: read_drift(sums.centre(head)),
+        lambda heads: drifts(heads.sums),
         query_key.drift,
         says="How far the mean of a head's {} lies from the origin.",
         formula="‖x̄‖",
@@ -170,7 +165,7 @@ MEASURES = (
     *_of_both(
         "relative_drift",
         "",
-        lambda sums, head: read_relative_drift(sums.centre(head)),
+        lambda heads: relative_drifts(heads.sums, heads.norms),
         query_key.relative_drift,
         says="How far the mean of a head's {} lies from the origin, in mean norms: near 1 all point one way.",
         formula="‖x̄‖ / mean ‖x‖",
@@ -180,7 +175,7 @@ MEASURES = (
     *_of_both(
         "anisotropy",
         "_unit",
-        lambda sums, head: read_mean_cosine_between(sums.directions(head)),
+        lambda heads: mean_cosines_between(heads.sums),
         query_key.anisotropy,
         says="How alike a head's {} of different sequences point.",
         formula="mean cos(x_i, x_j) between sequences",

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from isoscope.geometry import types
 from isoscope.measures.base import Measure, Reading, undefined
-from isoscope.measures.cosine import read_mean_cosine_between
-from isoscope.measures.drift import read_relative_drift
-from isoscope.stats.centre import Centre
+from isoscope.measures.cosine import mean_cosines_between
+from isoscope.measures.drift import relative_drifts
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import enough, jackknife
 from isoscope.stats.seen import GROUPS, Vectors, by_group, mix
@@ -33,8 +32,6 @@ _SHARE = {
     "frequent": "at least one in 1,000 vectors",
 }
 
-_NONE = torch.zeros((), dtype=torch.float64)
-
 
 def _self_similarity(record: Types) -> Reading:
     if record.n == 0:
@@ -48,7 +45,7 @@ def _self_similarity(record: Types) -> Reading:
 
 
 def _self_similarity_adjusted(record: Types, directions: Directions) -> Reading:
-    raw, base = _self_similarity(record), directions.sums.between()
+    raw, base = _self_similarity(record), float(directions.sums.left_out.between[0])
     return replace(raw, value=raw.value - base) if not math.isnan(raw.value) else raw
 
 
@@ -65,7 +62,7 @@ def _band_cosine(record: Types, *, band: str) -> Reading:
     if (why := _too_few(record, rows, band, 2)) is not None:
         return why
     sums = _sums(record.unit[rows] / record.pointing[rows, None], record.token[rows])
-    return _of_types(read_mean_cosine_between(Directions(sums, sums.total[0], _NONE)))
+    return _of_types(mean_cosines_between(sums)[0])
 
 
 def _band_drift(record: Types, *, band: str) -> Reading:
@@ -74,7 +71,7 @@ def _band_drift(record: Types, *, band: str) -> Reading:
         return why
     count, group = record.count[rows], mix(record.token[rows]) % GROUPS
     sums = _sums(record.total[rows] / count[:, None], record.token[rows])
-    return _of_types(read_relative_drift(Centre(sums, by_group(record.norm[rows] / count, group), _NONE)))
+    return _of_types(relative_drifts(sums, by_group(record.norm[rows] / count, group))[0])
 
 
 def _too_few(record: Types, rows: Tensor, band: str, least: int) -> Reading | None:

@@ -8,7 +8,7 @@ from isoscope.geometry import within
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
 from isoscope.stats.within import PerSequence, Within
 
 _INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
@@ -21,9 +21,13 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
     value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
     if not enough(each.sequences):
         return Reading(value, n, null, note=FEW)
-    without = (each.total.sum() - each.total) / (sequences - each.sequences)
-    ends = jackknife(value, without, each.sequences)
-    return Reading(value, n, null, max(ends[0], low), min(ends[1], 1.0))
+    ends = Groups.of(array(each.sequences)).interval(_means(each))
+    return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0))
+
+
+@quiet
+def _means(each: PerSequence) -> Array:
+    return left(each.total) / left(each.sequences)
 
 
 def _intra_similarity(record: Within) -> Reading:
@@ -37,8 +41,8 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
     value = raw.value - base.value
     if not enough(each.sequences):
         return Reading(value, raw.n, raw.null, note=FEW)
-    without = (each.total.sum() - each.total) / (each.sequences.sum() - each.sequences)
-    low, high = jackknife(value, without - directions.sums.between_without(), each.sequences)
+    apart = _means(each) - directions.sums.left_out.between
+    low, high = map(float, Groups.of(array(each.sequences)).interval(apart))
     # near its noise the baseline's interval reaches further than its jackknife: so must the difference's
     below = math.hypot(raw.value - raw.low, base.high - base.value)
     above = math.hypot(raw.high - raw.value, base.value - base.low)

@@ -2,10 +2,10 @@
 
 A mode of torch sees each operation. `F.scaled_dot_product_attention` shows queries, keys and mask as they
 are; a softmax over scores is traced back to the product that gave them (softmax.py); the inside of
-`F.multi_head_attention_forward` is made visible by running it once more under the mode. Sites are
-numbered by call of a block, as in tap.py. Whether attention is to oneself or across is told by where
-keys come from: the block's own hidden state, or another of its inputs. Every function is called as the
-model calls it, so outputs stay bit for bit what they are.
+`F.multi_head_attention_forward` is made visible by running it once more under the mode; what weighs its keys
+in another way tells so itself (shown.py). Sites are numbered by call of a block, as in tap.py. Whether
+attention is to oneself or across is told by where keys come from: the block's own hidden state, or another of
+its inputs. Every function is called as the model calls it, so outputs stay bit for bit what they are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -25,6 +26,7 @@ from isoscope.models.attention_read import Found, from_scaled_dot_product, from_
 from isoscope.models.attention_trail import Step, Trail, spelled
 from isoscope.models.blocks import float_tensors, plain_name
 from isoscope.models.rotary import Rotation, Still, before_rotation
+from isoscope.models.shown import Weigh, mixed, weigh
 from isoscope.sites import Site
 
 looked_for = (
@@ -55,9 +57,10 @@ class Attended:
     softcap: float | None
     cross: bool
     module: str
-    path: str  # sdpa, softmax or multi_head_attention
+    path: str  # sdpa, softmax, multi_head_attention or shown
     part: int  # which of the attentions of its kind in this call of the block
     why: str
+    weights_of: Weigh | None = None  # from scores to weights, where that is no softmax
 
 
 Receive = Callable[[Site, Attended], None]
@@ -78,6 +81,7 @@ class Learnt:
         default_factory=dict
     )  # by call: whether its attentions are cross
     traced: set[Any] = field(default_factory=set)  # calls with an attention that only its trail tells
+    turning: set[Any] = field(default_factory=set)  # calls whose queries are turned to their position
 
 
 @contextmanager
@@ -89,17 +93,20 @@ def attention_tap(
     takes: int = 0,
     learnt: Learnt | None = None,
     unrotated: bool = True,
+    living: bool = False,
 ) -> Iterator[None]:
     """While inside, every attention in a block call i is handed to `receive`, at (cross_)attention.i.
 
     The block's hidden state is the tensor number `takes` of those it takes. A model without attention
     gives nothing; one whose attention is computed where it cannot be seen is an error. Where the queries
-    before rotary position are not asked for (`unrotated`), calls that have been `learnt` are not traced.
+    before rotary position are not asked for (`unrotated`), or there is no such position, calls that have been
+    `learnt` are not traced. Where a gradient is to reach the attention it is `living`: then it is handed on
+    with its graph, for what makes a loss of it.
     """
     learnt = Learnt() if learnt is None else learnt
     names = {id(part): plain_name(name) for name, part in module.named_modules()}
     course = _Course(names, takes, learnt, unrotated)
-    seen = _Seen(course, receive)
+    seen = _Seen(course, receive, living)
     own = {id(block): block for block in blocks.values()}
     parts = {id(part): part for block in own.values() for part in block.modules()}
     with ExitStack() as hooks:
@@ -153,7 +160,8 @@ class _Course:
         given = float_tensors(inputs, keywords)
         self.call = (self.calls, *(tensor.shape for tensor in given))
         counted = self.learnt.counts.get(self.call)
-        self.known = counted is not None and not self.unrotated and self.call not in self.learnt.traced
+        still = not self.unrotated or self.call not in self.learnt.turning
+        self.known = counted is not None and still and self.call not in self.learnt.traced
         self.over = counted == 0 or self.known
         self.trail.begin(given, self.takes)
 
@@ -181,9 +189,9 @@ class _Course:
 class _Seen(TorchFunctionMode):
     """Sees every operation, remembers those inside a block, and reads the attentions among them."""
 
-    def __init__(self, course: _Course, receive: Receive) -> None:
+    def __init__(self, course: _Course, receive: Receive, living: bool) -> None:
         super().__init__()
-        self.course, self.receive = course, receive
+        self.course, self.receive, self.living = course, receive, living
         self.received = False
         self.heads: int | None = None  # while inside F.multi_head_attention_forward
         self.learnt = course.learnt
@@ -196,16 +204,18 @@ class _Seen(TorchFunctionMode):
             return func(*args, **kwargs)
         if func is functional.multi_head_attention_forward:
             return self._opened(func, args, kwargs)
+        if func is weigh or func is mixed:
+            return self._told(func, args)
         out = func(*args, **kwargs)
         name, _ = spelled(func)
         if name == "scaled_dot_product_attention":
             query, key = (args + tuple(kwargs.get(each) for each in ("query", "key")[len(args) :]))[:2]
             steps = self.course.trail.step(query), self.course.trail.step(key)
-            self._take(from_scaled_dot_product(args, kwargs, self.heads, steps), "sdpa")
+            self._take(from_scaled_dot_product(args, kwargs, self.heads, steps, self.living), "sdpa")
         elif name == "softmax" and isinstance(out, Tensor):
             given = args[0] if args else kwargs.get("input")
             step = self.course.trail.step(given)
-            found = from_softmax(given, step, args, kwargs, self.heads)
+            found = from_softmax(given, step, args, kwargs, self.heads, self.living)
             if found is not None:
                 self.course.learnt.traced.add(self.course.call)
                 self._take(found, "softmax", out)
@@ -234,6 +244,33 @@ class _Seen(TorchFunctionMode):
             space["has_torch_function"] = asked
             self.heads = None
 
+    def _told(self, func: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
+        """An attention that shows its weights; one that mixes those of others has no queries of its own."""
+        out = func(*args)
+        course = self.course
+        site = Site("attention" if func is weigh else "mixed_attention", course.calls + 1)
+        place = site, course.next_part(site.kind)
+        query, key, scores, scale, weights_of = args if func is weigh else (None, None, args[1], 1.0, None)
+        origin = course.trail.step(query)
+        if not self.living:
+            query, key, scores = (None if x is None else x.detach() for x in (query, key, scores))
+        unrotated, rotate, why = None, None, "its weights are mixed of those of other attentions"
+        if query is not None and not self.living:
+            unrotated, rotate, why = self._unrotated(query, origin, place)
+        self.received = True
+        self.receive(
+            site,
+            Attended(
+                query=query, key=key, scale=scale, causal=False, mask=None, scores=scores,
+                unrotated=unrotated, rotate=rotate, softcap=None, cross=False,
+                module=course.inside[-1] if course.inside else "", path="shown", part=place[1], why=why,
+                weights_of=weights_of or (lambda _: out if self.living else out.detach()),
+            ),
+        )  # fmt: skip
+        if not course.over:
+            course.trail.note(func, args, {}, out)
+        return out
+
     def _take(self, found: Found, path: str, probabilities: Tensor | None = None) -> None:
         course = self.course
         cross = self._is_cross(found.query_step, found.key_step)
@@ -245,7 +282,8 @@ class _Seen(TorchFunctionMode):
         if probabilities is not None and query is not None:
             explained = self.learnt.explained
             if place not in explained:
-                explained[place] = found.explains(probabilities)
+                with torch.no_grad():
+                    explained[place] = found.explains(probabilities)
             if not explained[place]:
                 query = key = mask = None
                 why = "the query and key that were traced do not give the scores"
@@ -253,7 +291,7 @@ class _Seen(TorchFunctionMode):
         if query is not None and key is not None:
             copies, there = self.learnt.copies, (*place, key.shape[1])  # repeated only where there is a mask
             key, copies[there] = once_each(key, query.shape[1], copies.get(there))
-            if not course.known:
+            if not self.living and (course.unrotated or not course.known):
                 unrotated, rotate, reason = self._unrotated(query, found.query_step, place)
                 why = why or reason
         self.received = True
@@ -270,10 +308,11 @@ class _Seen(TorchFunctionMode):
     def _unrotated(
         self, query: Tensor, origin: Step | None, place: tuple[Site, int]
     ) -> tuple[Tensor | None, Callable[[Tensor], Tensor] | None, str]:
+        if self.course.known or (origin is not None and not origin.turned):
+            return query, Still(query.shape[2]), ""
+        self.learnt.turning.add(self.course.call)
         if origin is None:
             return None, None, "where the query comes from was not seen, so neither was its rotation"
-        if not origin.turned:
-            return query, Still(query.shape[2]), ""
         if len(origin.shape) != 4:
             return None, None, "the query is rotated before it has heads of its own"
         rotations = self.learnt.rotations

@@ -53,12 +53,18 @@ class Found:
 
 
 def from_scaled_dot_product(
-    args: tuple[Any, ...], kwargs: dict[str, Any], heads: int | None, steps: tuple[Step | None, Step | None]
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    heads: int | None,
+    steps: tuple[Step | None, Step | None],
+    living: bool = False,
 ) -> Found:
-    """What F.scaled_dot_product_attention was called with."""
+    """What F.scaled_dot_product_attention was called with; `living`, with its gradient."""
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
-    query, key, mask = given["query"].detach(), given["key"].detach(), given.get("attn_mask")
+    query, key, mask = given["query"], given["key"], given.get("attn_mask")
+    if not living:
+        query, key, mask = query.detach(), key.detach(), None if mask is None else mask.detach()
     scale, causal = given.get("scale"), bool(given.get("is_causal", False))
     t, s = query.shape[-2], key.shape[-2]
     if query.dim() == 3:
@@ -76,7 +82,7 @@ def from_scaled_dot_product(
         key=key,
         scale=float(scale) if scale is not None else query.shape[-1] ** -0.5,
         causal=causal,
-        mask=None if mask is None else mask.detach(),
+        mask=mask,
         scores=None,
         softcap=None,
         query_step=steps[0],
@@ -86,9 +92,17 @@ def from_scaled_dot_product(
 
 
 def from_softmax(
-    given: Any, step: Step | None, args: tuple[Any, ...], kwargs: dict[str, Any], heads: int | None
+    given: Any,
+    step: Step | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    heads: int | None,
+    living: bool = False,
 ) -> Found | None:
-    """What a softmax over scores says, if its input comes from a product of queries and keys."""
+    """What a softmax over scores says, if its input comes from a product of queries and keys.
+
+    Where it is `living` the scores, and they alone, have their gradient.
+    """
     if not isinstance(given, Tensor) or step is None or step.scores is None or step.scores.spent:
         return None
     axis = args[1] if len(args) > 1 else kwargs.get("dim")
@@ -97,7 +111,7 @@ def from_softmax(
     scores = step.scores
     lead = (given.shape[0] // heads, heads) if heads and given.dim() == 3 else scores.lead
     b, h = lead if lead and given.dim() == 3 else _lead(given, scores.key)
-    four = given.detach().reshape(b, h, *given.shape[-2:])
+    four = (given if living else given.detach()).reshape(b, h, *given.shape[-2:])
     query, key, mask, why = scores.query, scores.key, None, scores.why
     softcap = scores.scale if scores.inner is not None else None
     if softcap is not None:

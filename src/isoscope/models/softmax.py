@@ -224,7 +224,7 @@ def _number(given: Any, step: _Lookup) -> float | None:
     if isinstance(given, int | float):
         return float(given)
     if isinstance(given, Tensor) and given.dim() == 0 and step(given) is None:
-        return float(given)
+        return float(given.detach())
     return None
 
 

@@ -14,6 +14,7 @@ INK: Pair = ("#1f2328", "#e6e6e3")
 SOFT: Pair = ("#6a7076", "#9aa0a6")
 GRID: Pair = ("#e7e6e2", "#30343a")
 PAPER: Pair = ("#fefefd", "#16181c")
+ALARM: Pair = ("#b3261e", "#ff8a80")
 
 MODELS: tuple[Pair, ...] = (
     ("#0072b2", "#56a9e0"),

@@ -192,6 +192,12 @@ FAMILIES: dict[str, Family] = {
             "drift_removed_by_bias",
         ),
     ),
+    "live": Family(
+        "Batches that trained",
+        "What do they show, dropout and all, and where do their gradients pull?",
+        (),
+        folded=True,
+    ),
     "health": Family(
         "Health",
         "What was left out?",

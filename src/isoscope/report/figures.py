@@ -182,8 +182,8 @@ def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, l
     for heading, group in _groups([m for m in named if not (alone and BESIDE.get(m) in named)], TOGETHER):
         own = [r for r in readings if r.measure in group]
         other = [r for r in readings if alone and r.measure in named and BESIDE.get(r.measure) in group]
-        log = _wants_log(own)
-        range_, remark = _range(own + other, log), _remark(group, own, other, log, told)
+        log = wants_log(own)
+        range_, remark = range_of(own + other, log), _remark(group, own, other, log, told)
         if plan.shares(group):
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
@@ -239,21 +239,23 @@ def _dots(readings: list[Reading], named: list[str], plan: Plan, told: Told, lon
     drawn = []
     for heading, group in _groups(named, {**SCALES, **TOGETHER}):
         own = [r for r in readings if r.measure in group]
-        log = _wants_log(own)
+        log = wants_log(own)
         titles = {m: TOGETHER.get(heading, {}).get(m) or title_of(m, told) for m in group}
         titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
-        figure = dots(own, titles, plan.colours, log=log, range_=_range(own, log))
+        figure = dots(own, titles, plan.colours, log=log, range_=range_of(own, log))
         heading = heading or title_of(group[0], told)
         drawn.append(Panel(tuple(group), heading, "log scale" if log else "", figure))
     return drawn
 
 
-def _wants_log(own: list[Reading]) -> bool:
+def wants_log(own: list[Reading]) -> bool:
+    """Whether these values span so much that they want a logarithmic scale."""
     shown = [v for r in own for v in (r.value, r.null) if math.isfinite(v)]
     return min(shown) > 0 and max(shown) > 1 and max(shown) / min(shown) > LOG_SPAN
 
 
-def _range(own: list[Reading], log: bool) -> tuple[float, float]:
+def range_of(own: list[Reading], log: bool) -> tuple[float, float]:
+    """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
     shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
     if log:
         shown = [math.log10(v) for v in shown if v > 0]

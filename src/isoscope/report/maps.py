@@ -10,6 +10,7 @@ steps the last one is drawn.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import product
 
 import pandas as pd
@@ -43,7 +44,6 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
     readings = [r for r in read(rows[headed]) if r.kind in KINDS]
     several = len(models(readings)) > 1
     crossed = any(r.kind.startswith("cross_") for r in readings)
-    top = max((r.value for r in readings if r.measure in _TO_LARGEST and r.finite), default=1.0)
     drawn = []
     for measure, name, kind in product(MAPS.get(family, ()), models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
@@ -53,17 +53,30 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
             continue
         title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
         remark = f"by head, step {last[0]:,}" if last else "by head"
-        low, high = (-1.0, 1.0) if measure in _SIGNED else (0.0, top if measure in _TO_LARGEST else 1.0)
-        if measure in _UNBOUNDED:
-            high = _usual([abs(r.value) for r in readings if r.measure == measure and r.finite])
-            low = -high if _UNBOUNDED[measure] else 0.0
-        drawn.append(Panel((measure,), title, remark, _map(own, low, high or 1.0)))
+        low, high = bounds(measure, [r.value for r in readings if r.measure in alike(measure)])
+        drawn.append(Panel((measure,), title, remark, _map(own, low, high)))
     return tuple(drawn)
+
+
+def alike(measure: str) -> tuple[str, ...]:
+    """The measures whose maps share its colours."""
+    return _TO_LARGEST if measure in _TO_LARGEST else (measure,)
 
 
 def _usual(sizes: list[float]) -> float:
     """The largest of all but the few that stand out."""
     return sorted(sizes)[math.ceil(_MOST_HEADS * len(sizes)) - 1] or 1.0
+
+
+def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
+    """The values that the ends of the colours stand for, in maps of this measure alone."""
+    found = [float(value) for value in values if math.isfinite(value)]
+    if measure in _SIGNED:
+        return -1.0, 1.0
+    if measure in _UNBOUNDED:
+        high = _usual([abs(value) for value in found])
+        return (-high if _UNBOUNDED[measure] else 0.0), high
+    return 0.0, min(1.0, max(found, default=1.0) or 1.0) if measure in _TO_LARGEST else 1.0
 
 
 def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:

@@ -11,10 +11,11 @@ const plots = [...document.querySelectorAll(".plot")].map((node) => ({
 // What is folded has no width yet: it is drawn when it is opened.
 function draw(isDark, within = document) {
   for (const { node, text } of plots) {
-    if (!within.contains(node) || node.closest("details:not([open])")) continue;
+    if (!within.contains(node) || node.closest("details:not([open]), [hidden]")) continue;
     const { data, layout } = JSON.parse(text, (_, value) =>
       isDark && typeof value === "string" ? (dark.get(value) ?? value) : value,
     );
+    for (const one of data) if (one.meta?.steps) one.customdata = one.z.map(() => one.meta.steps);
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["toImage"]] };
     Plotly.react(node, data, layout, options);
     if (node.dataset.heard) continue;
@@ -38,6 +39,15 @@ window.addEventListener("afterprint", () => {
   for (const section of opened) section.open = false;
   draw(screen_.matches);
 });
+
+// Groups of layers: the list shows one of them.
+for (const list of document.querySelectorAll(".groups select")) {
+  const groups = [...list.closest(".groups").querySelectorAll(".group")];
+  list.addEventListener("change", () => {
+    groups.forEach((group, at) => (group.hidden = at !== list.selectedIndex));
+    draw(screen_.matches, groups[list.selectedIndex]);
+  });
+}
 
 // A link to a folded section opens it.
 function unfold(id) {

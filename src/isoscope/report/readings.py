@@ -79,7 +79,9 @@ class Reading:
 
 def read(rows: pd.DataFrame) -> list[Reading]:
     """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
-    records = [{str(key): value for key, value in record.items()} for record in rows.to_dict("records")]
+    names = [str(name) for name in rows.columns]
+    columns = (rows[name].astype(object).tolist() for name in rows.columns)
+    records = [dict(zip(names, record, strict=True)) for record in zip(*columns, strict=True)]
     revisions: dict[tuple[str, int | None], set[str]] = {}
     for record in records:
         revisions.setdefault((str(record["model"]), _whole(record["step"])), set()).add(
@@ -187,7 +189,7 @@ def _missing(value: object) -> bool:
 
 
 def _whole(value: object) -> int | None:
-    return None if _missing(value) else int(str(value))
+    return value if type(value) is int else None if _missing(value) else int(str(value))
 
 
 def _text(value: object) -> str:
@@ -195,4 +197,4 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float:
-    return math.nan if _missing(value) else float(str(value))
+    return value if type(value) is float else math.nan if _missing(value) else float(str(value))

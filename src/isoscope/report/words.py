@@ -13,6 +13,7 @@ import math
 
 import pandas as pd
 
+from isoscope.report.broken import first_not_finite, not_finite, while_whole
 from isoscope.report.numbers import listed, plain, spread, two
 from isoscope.report.readings import Reading, models, of, read, steps, where
 from isoscope.report.sentences import SENTENCES
@@ -22,6 +23,9 @@ from isoscope.report.sentences_weights import in_brief as weights_in_brief
 from isoscope.report.sentences_weights import in_short as weights_in_short
 
 CLAIM = "mean_cosine_between"
+LIVE = "live"
+"""The revision of rows of batches that trained: no claim hangs on them, since each is another batch."""
+
 ISOTROPIC = 0.0
 """The mean cosine of a cloud without preferred direction; used where a row carries no null."""
 
@@ -47,18 +51,27 @@ _SUBJECT = "mean cosine between sequences"
 
 def headline(rows: pd.DataFrame) -> str:
     """The one sentence that says what was found, and further ones on attention and on weights."""
-    readings = read(rows[rows["head"].isna()])
+    probed = rows["revision"].fillna("") != LIVE
+    rows = rows[probed] if probed.any() else rows
+    every = read(rows)
+    readings = [r for r in every if r.head is None]
+    broken = first_not_finite(readings) if len(steps(readings)) > 1 and len(models(readings)) == 1 else None
+    readings = readings if broken is None else while_whole(readings)
     attended = ""
     if len(models(readings)) == 1:
         last = steps(readings)[-1] if len(steps(readings)) > 1 else None
         attended = in_brief([r for r in readings if last is None or r.step == last])
         if attended and last is not None:
             attended = f"At step {last:,}, {attended[0].lower()}{attended[1:]}"
-    weighed = _weights(read(rows))
+    weighed = _weights(every)
     if not (weighed or of(readings, CLAIM)):
-        weighed = weights_in_short(read(rows))
+        weighed = weights_in_short(every)
     clouds = "" if weighed and not of(readings, CLAIM) else _clouds(readings)
-    return " ".join(filter(None, [clouds, attended, weighed]))
+    return " ".join(filter(None, [_broken(broken), clouds, attended, weighed]))
+
+
+def _broken(first: Reading | None) -> str:
+    return "" if first is None else f"{not_finite(first)}."
 
 
 def _weights(readings: list[Reading]) -> str:

@@ -83,5 +83,8 @@ class Run:
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a tidy table, one column a field, with the types of `COLUMNS`."""
-    table = pd.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
-    return table.astype(COLUMNS)
+    held = list(rows)
+    columns = {
+        name: pd.Series([getattr(row, name) for row in held], dtype=kind) for name, kind in COLUMNS.items()
+    }
+    return pd.DataFrame(columns)

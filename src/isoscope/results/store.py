@@ -59,13 +59,13 @@ class RunFolder:
         if points is not None and len(points):
             pictures = _parquet(points, POINT_COLUMNS, told)
             _make_folders(self.path / "points")
-            _write_whole(self._beside(self._file(unit)), pictures)
-        _write_whole(self._file(unit), body)
+            write_whole(self._beside(self._file(unit)), pictures)
+        write_whole(self._file(unit), body)
 
     def write_page(self, text: str) -> Path:
         """Keep the page, and say where."""
         page = self.path / "report.html"
-        _write_whole(page, text.encode())
+        write_whole(page, text.encode())
         return page
 
     def frame(self, unit: str | None = None) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def open_run(path: str | Path, run: Run) -> RunFolder:
         raise IsoscopeError(f"cannot write a run to {folder}: it holds other files; give another --out.")
     made = _make_folders(folder / "rows")
     try:
-        _write_whole(folder / "run.json", run.to_json().encode())
+        write_whole(folder / "run.json", run.to_json().encode())
     except IsoscopeError:
         for parent in reversed(made):
             with suppress(OSError):
@@ -189,7 +189,8 @@ def _make_folders(folder: Path) -> list[Path]:
     return missing
 
 
-def _write_whole(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file aside and put it in its place, so that nobody meets half of it."""
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with aside.open("wb") as stream:

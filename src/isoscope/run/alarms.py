@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, isnan, nan
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
@@ -30,6 +32,8 @@ LARGEST_SCORE = 100.0
 # In the untrained block of Godey et al. 2024 a share of .93 is where attention begins to sharpen by drift
 # alone (a bias of norm 100, normalised entropy .90; at .98 it is .65); a 25M byte model trains to .62.
 LARGEST_SHARE = 0.9
+# A share of next to nothing says nothing: where attention is still even, scores vary by rounding and chance.
+EVEN = 0.95
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,8 @@ def score_growth(rows: pd.DataFrame) -> Alarm | None:
 
 
 def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
-    """More than 0.9 of the variance of a layer's scores is the mean query's (counterfactual=True)."""
-    found = _past(rows, "drift_share", LARGEST_SHARE, below=False, crossed=False)
+    """More than 0.9 of the variance of a layer's scores is the mean query's, and attention is not even."""
+    found = _past(_uneven(rows), "drift_share", LARGEST_SHARE, below=False, crossed=False)
     if found is None:
         return None
     step, site, value, _ = found
@@ -115,8 +119,8 @@ def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
 
 def not_a_number(rows: pd.DataFrame) -> Alarm | None:
     """NaN or Inf was seen: at which step first, and there at which site first."""
-    counted = _layers(rows)
-    bad = counted[counted["measure"].isin(["not_finite", "not_finite_rows"]) & (counted["value"] > 0)]
+    counted = _layers(rows, "not_finite", "not_finite_rows")
+    bad = counted[counted["value"] > 0]
     if bad.empty:
         return None
     step = int(bad["step"].min())
@@ -149,29 +153,47 @@ def _past(
 
     Where it must have `crossed` it, some earlier step must lie on the other side.
     """
-    mine = _layers(rows)
-    mine = mine[mine["measure"] == measure].dropna(subset=["value"])
+    mine = _layers(rows, measure)
     if mine.empty:
         return None
     step, sign = int(rows["step"].max()), -1.0 if below else 1.0
-    found: list[tuple[float, str, float]] = []
-    for (kind, layer), own in mine.groupby(["kind", "layer"], dropna=False, sort=False):
-        last = own[own["step"] == step]["value"]
-        before = own[own["step"] < step]["value"] * sign
-        if last.empty or sign * last.iloc[0] <= sign * threshold:
-            continue
-        if crossed and not (before <= sign * threshold).any():
-            continue
-        was = float(before.min()) * sign if len(before) else float("nan")
-        found.append((sign * float(last.iloc[0]), _site(kind, layer), was))
+    last: dict[str, float] = {}
+    before: dict[str, list[float]] = {}
+    for kind, layer, at, value in zip(
+        *(mine[name] for name in ("kind", "layer", "step", "value")), strict=True
+    ):
+        site = _site(kind, layer)
+        if at == step:
+            last[site] = sign * value
+        elif not isnan(value):
+            before.setdefault(site, []).append(sign * value)
+    found = [
+        (value, site)
+        for site, value in last.items()
+        if value > sign * threshold and not (crossed and min(before.get(site, [inf])) > sign * threshold)
+    ]
     if not found:
         return None
-    value, site, was = max(found)
-    return step, site, sign * value, was
+    value, site = max(found)
+    return step, site, sign * value, sign * min(before.get(site, [nan]))
 
 
-def _layers(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["head"].isna()]
+def _uneven(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the last step without the sites whose attention is even there; those before as they are."""
+    step = rows["step"].max()
+    entropy = _layers(rows[rows["step"] == step], "normalised_entropy")
+    sites = zip(entropy["kind"], entropy["layer"], entropy["value"], strict=True)
+    even = {_site(kind, layer) for kind, layer, value in sites if value > EVEN}
+    if not even:
+        return rows
+    places = zip(rows["kind"], rows["layer"], rows["step"], strict=True)
+    return rows[[not (at == step and _site(kind, layer) in even) for kind, layer, at in places]]
+
+
+def _layers(rows: pd.DataFrame, *measures: str) -> pd.DataFrame:
+    """The rows of whole sites, of these measures; of all columns, those that are looked at."""
+    wanted = np.flatnonzero(rows["measure"].isin(measures) & rows["head"].isna())
+    return rows[["measure", "kind", "layer", "step", "value", "n"]].take(wanted)
 
 
 def _site(kind: Any, layer: Any) -> str:

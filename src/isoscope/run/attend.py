@@ -16,7 +16,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.counting import pooled, tokens_before
-from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen
+from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
 from isoscope.kernels.attention import attention_rows, score_rows
 from isoscope.models.attention import Attended
 from isoscope.stats.counterfactual import Counterfact
@@ -59,15 +59,17 @@ def see_heads(attended: Attended, batch: Batch, *, decoder: bool) -> tuple[Heads
         key_counts, _ = _counted(batch.counts, replace(attended, mask=None), size, keys.shape[2])
     shown = attended.query is not None and keys is not None
     turned = attended.unrotated is not None and attended.unrotated is not attended.query
+    rows, mass = _rows_and_mass(attended)
     return (
         Heads(
-            rows=_rows_joined(rows_of(attended), sequences),
+            rows=_rows_joined(rows, sequences),
             counts=_joined(counts[:, None], sequences)[:, 0],
             key=batch.keys.to(device),
             query=_joined(attended.query, sequences) if shown else None,
             unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
             keys=_joined(keys, sequences) if shown else None,
             key_counts=_joined(key_counts[:, None], sequences)[:, 0] if shown else None,
+            mass=None if mass is None else _joined(mass, sequences),
         ),
         remark,
     )
@@ -86,13 +88,26 @@ def _rows_joined(rows: AttentionRows, sequences: int) -> AttentionRows:
     return AttentionRows(**{name: _joined(field, sequences) for name, field in vars(rows).items()})
 
 
+def _rows_and_mass(attended: Attended) -> tuple[AttentionRows, Tensor | None]:
+    """The row statistics, and what the weights of each row add up to where they are no softmax, [b, h, t]."""
+    if attended.weights_of is None or attended.scores is None:
+        return rows_of(attended), None
+    weights = attended.weights_of(attended.scores)
+    mass = weights.double().masked_fill(~seen(attended.scores), 0).sum(-1)
+    return weight_rows(weights, attended.scores), mass
+
+
 def rows_of(attended: Attended, query: Tensor | None = None) -> AttentionRows:
     """The row statistics of an attention; of other queries [b, h, t, e] in its place where given."""
     if attended.scores is not None and query is None:
-        return score_rows(attended.scores)
+        return score_rows(attended.scores) if attended.weights_of is None else _rows_and_mass(attended)[0]
     mine, keys = attended.query if query is None else query, attended.key
     if mine is None or keys is None:
         raise ValueError("attention that shows no queries has no other rows")
+    if attended.weights_of is not None and attended.scores is not None:
+        scores = attended.scale * (mine @ keys.to(mine).mT)
+        scores = scores.masked_fill(attended.scores.isneginf(), -torch.inf)
+        return weight_rows(attended.weights_of(scores), scores)
     return attention_rows(
         mine, keys.to(mine.dtype), scale=attended.scale, causal=attended.causal, mask=attended.mask
     )

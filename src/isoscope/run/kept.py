@@ -23,12 +23,16 @@ RECENT = 16  # steps that alarms look back on
 
 
 class Unit(NamedTuple):
-    """The rows of one step, and what is known of it; `live` where they are of the batch that trained."""
+    """The rows of one step, and what is known of it; `live` where they are of the batch that trained.
+
+    `points` are those of its pictures, kept where there is a folder.
+    """
 
     step: int
     rows: pd.DataFrame
     facts: Mapping[str, object]
     live: bool = False
+    points: pd.DataFrame | None = None
 
 
 def unit_name(step: int, *, live: bool = False) -> str:
@@ -109,7 +113,7 @@ class Kept:
         while self._waiting and self.folder is not None:
             unit = self._waiting[0]
             try:
-                self.folder.write(unit_name(unit.step, live=unit.live), unit.rows, unit.facts)
+                self.folder.write(unit_name(unit.step, live=unit.live), unit.rows, unit.facts, unit.points)
             except (IsoscopeError, OSError) as reason:
                 self._wait(str(reason))
                 break

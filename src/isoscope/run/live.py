@@ -18,12 +18,13 @@ from isoscope.data.batch import Batch, as_batch
 from isoscope.errors import IsoscopeError
 from isoscope.models.attention import Attended, attention_tap
 from isoscope.models.tap import tap
-from isoscope.run.probe import Apart, Probe
+from isoscope.run.fold import Folder
+from isoscope.run.probe import Probe
 from isoscope.sites import Site
 
 
 @contextmanager
-def live(probe: Probe, module: nn.Module, folder: Apart) -> Iterator[None]:
+def live(probe: Probe, module: nn.Module, folder: Folder) -> Iterator[None]:
     """While inside, every forward of the module is folded, one batch each."""
     if is_compiled(module):
         raise IsoscopeError(
@@ -60,7 +61,7 @@ def is_compiled(module: nn.Module) -> bool:
 class _Running:
     """The batch of the forward that runs; none outside of one."""
 
-    def __init__(self, probe: Probe, folder: Apart) -> None:
+    def __init__(self, probe: Probe, folder: Folder) -> None:
         self.folder, self.axis = folder, probe.found.input_axis
         self.sites = set(probe.sites)
         self.batch: Batch | None = None

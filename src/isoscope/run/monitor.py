@@ -2,13 +2,14 @@
 
     monitor = Monitor(model, probe=batches, out="runs/mine")
     for step, batch in enumerate(loader):
+        monitor.step(step)     # the model after `step` updates: 0 is untouched
         …                      # forward, backward, optimiser
-        monitor.step(step)
 
 On the steps that its schedule chooses it runs the model without gradient and in eval mode over the probe, in
 the autocast state that it finds, and leaves everything as it was: training with it and without it is the
 same, bit for bit. Under torch.distributed every rank must call it; rank 0 has rows, sinks and folder.
 Trackers are plain callables, sink(step, summaries); alarms are plain functions of the rows of recent steps.
+A tracker that fails is dropped with a warning: its trouble is not training's.
 """
 
 from __future__ import annotations
@@ -34,14 +35,17 @@ from isoscope.run.gradients import EXPLANATIONS, Gradients
 from isoscope.run.kept import Kept, Unit
 from isoscope.run.live import live
 from isoscope.run.observation import Observation
+from isoscope.run.own import explained, own_rows
 from isoscope.run.probe import as_observation, changed_shape, observed, take_up
 from isoscope.run.provenance import new_run
 from isoscope.run.reduced import Ranks, bare, is_sharded, merged
 from isoscope.run.schedule import Budget, Clock, Schedule, as_schedule
-from isoscope.run.summaries import summaries
+from isoscope.run.sinks import Sink, Sinks, name_of
 from isoscope.run.untouched import untouched
 
-Sink = Callable[[int, Mapping[str, float]], None]
+__all__ = ["Monitor", "OnAlarm", "Sink", "Values"]
+
+Values = Mapping[str, float] | Callable[[], Mapping[str, float]]
 OnAlarm = Literal["warn", "raise"] | Callable[[Alarm], None]
 
 _FAILURES = (  # of a forward that no longer fits; anything else is a defect of isoscope's own
@@ -58,12 +62,15 @@ _FAILURES = (  # of a forward that no longer fits; anything else is a defect of 
 class Monitor:
     """Rows of a training run, step by step; use as a context manager, or close it at the end.
 
+    A step is the number of updates done before the look: step 0 is the model as it was initialised.
     `probe` is batches as `observe` takes them, read once. `every` is a number of steps, a function
     step → bool, or None for the default, dense at first. `out` is a run folder; a folder of the same question
     is taken up, and steps that it has are not measured again. `budget` is the share of training time that
-    looking may add: steps are passed over to stay inside. `counterfactual` adds the drift share, at the cost
-    of one more pass over the attention of 64 sequences. `on_alarm` is "warn", "raise", or is called with the
-    `Alarm`; each alarm is told once for a site.
+    looking may add: steps are passed over to stay inside. `steps`, the updates that the run will have, lets
+    it spend early. `counterfactual` adds the drift share, at the cost of one more pass over the attention of
+    64 sequences. `on_alarm` is "warn", "raise", or is called with the `Alarm`; each alarm is told once for a
+    site. `points` is how many points of queries and keys a look keeps for pictures. `about` is what else
+    fixes the rows, such as a recipe: a folder of another one is refused.
     """
 
     def __init__(
@@ -78,10 +85,13 @@ class Monitor:
         heads: bool = True,
         counterfactual: bool = False,
         budget: float | None = 0.02,
+        steps: int | None = None,
         alarms: Iterable[AlarmFunction] = ALARMS,
         on_alarm: OnAlarm = "warn",
         sinks: Iterable[Sink] = (),
         name: str = "model",
+        points: int = 0,
+        about: Mapping[str, object] | None = None,
         resume: bool = True,
         clock: Clock = time.perf_counter,
     ) -> None:
@@ -89,10 +99,10 @@ class Monitor:
             raise IsoscopeError(f"on_alarm is 'warn', 'raise' or a function of an Alarm; got {on_alarm!r}.")
         whole = model if isinstance(model, Model) else Model(model, name)
         self._source = replace(whole, module=bare(whole.module))
-        self._schedule, self._budget = as_schedule(every), Budget(budget, clock)
+        self._schedule, self._budget = as_schedule(every), Budget(budget, clock, steps)
         self._alarms, self._on_alarm, self._told = tuple(alarms), on_alarm, set[tuple[str, str]]()
-        self._sinks, self._ranks = tuple(sinks), Ranks.now()
-        self._stopped = ""
+        self._sinks, self._ranks = Sinks(sinks), Ranks.now()
+        self._stopped, self._points, self._latest = "", points, frame([])
         self._asked = None if measures is None else tuple(measures)
         with self._budget.spending(look=False), untouched(self._source.module, _generators(probe)):
             self._probe = take_up(
@@ -102,23 +112,32 @@ class Monitor:
                 layers=layers,
                 heads=heads,
                 counterfactual=counterfactual,
+                pictures=points > 0,
             )
             self._share = self._ranks.share(self._probe.batches, whole=self._probe.whole)
         self._idle = self._share.behind if is_sharded(self._source.module) else 0
         run = new_run(
             "training",
             f"{self._source.name} in training",
-            {"model": self._source.name, **self._probe.facts()},
+            {"model": self._source.name, **self._probe.facts(), **(about or {})},
             self._probe.measures,
         )
         self._run = replace(run, measures={**run.measures, **EXPLANATIONS})
         self._kept = self._opened(out, resume=resume)
 
-    def step(self, step: int) -> None:
-        """Say that training has come to this step; looks at the model if the schedule chooses it."""
+    def step(self, step: int, values: Values | None = None) -> None:
+        """Say that so many updates are done; looks at the model if the schedule chooses the step.
+
+        `values` are numbers of your own, such as {"loss": 1.2}, kept with the rows of a step that is looked
+        at; a function that gives them is called on such steps only, on rank 0.
+        """
         self._budget.called()
         if not self._stopped and self._schedule(step) and self._ranks.told(self._wants(step)):
-            self._look(step)
+            self._look(step, values)
+
+    def has(self, step: int) -> bool:
+        """Whether this step has been looked at; under torch.distributed, on rank 0."""
+        return self._kept.has(step)
 
     @contextmanager
     def watch(self, step: int, *, gradients: bool = False) -> Iterator[None]:
@@ -149,6 +168,15 @@ class Monitor:
         """The rows so far; under torch.distributed, on rank 0."""
         return self._kept.frame()
 
+    def latest(self) -> pd.DataFrame:
+        """The rows of the last look, without reading the folder; none before the first."""
+        return self._latest
+
+    @property
+    def budget(self) -> Mapping[str, object]:
+        """What looking takes: the share of training time allowed and spent, seconds a look, a step."""
+        return self._budget.facts()
+
     @property
     def folder(self) -> Path | None:
         """Where the run is kept."""
@@ -160,11 +188,8 @@ class Monitor:
 
     def close(self) -> None:
         """Write what waits, and close the sinks."""
-        self._announce(self._kept.close())
-        sinks, self._sinks = self._sinks, ()
-        for sink in sinks:
-            if callable(end := getattr(sink, "close", None)):
-                end()
+        self._sinks.tell(self._kept.close())
+        self._sinks.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,15 +223,15 @@ class Monitor:
             return False
         return True
 
-    def _look(self, step: int) -> None:
+    def _look(self, step: int, values: Values | None) -> None:
         alarms: list[Alarm] = []
         safe: list[Unit] = []
         with self._budget.spending():
             seen = self._observed(replace(self._source, step=step))
             if seen is not None:
-                unit, alarms = self._unit(step, seen)
+                unit, alarms = self._unit(step, seen, values() if callable(values) else values or {})
                 safe = self._kept.keep(unit)
-        self._announce(safe)
+        self._sinks.tell(safe)
         for alarm in self._ranks.told(alarms):
             self._tell(alarm)
 
@@ -231,9 +256,9 @@ class Monitor:
             else None
         )
 
-    def _unit(self, step: int, seen: Observation) -> tuple[Unit, list[Alarm]]:
+    def _unit(self, step: int, seen: Observation, values: Mapping[str, float]) -> tuple[Unit, list[Alarm]]:
         """The rows of a step with what is known of it, the alarms among it: on disk before they are told."""
-        rows = frame(seen.rows(self._run.id))
+        rows = frame([*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)])
         recent = self._kept.recent(step, rows)
         found = [alarm for look in self._alarms if (alarm := look(recent)) is not None]
         facts = {
@@ -241,14 +266,12 @@ class Monitor:
             "notes": [*seen.notes(), *self.notes()],
             "budget": self._budget.facts(),
             "alarms": [asdict(alarm) for alarm in found],
+            "watched": {name_of(look): (look.__doc__ or "").strip().split("\n")[0] for look in self._alarms},
+            **({"explained": explained(values)} if values else {}),
         }
-        return Unit(step, rows, facts), found
-
-    def _announce(self, safe: Iterable[Unit]) -> None:
-        for unit in [each for each in safe if not each.live] if self._sinks else ():
-            told = summaries(unit.rows)
-            for sink in self._sinks:
-                sink(unit.step, told)
+        points = seen.points(self._points) if self._points else None
+        self._latest = rows
+        return Unit(step, rows, facts, points=points), found
 
     def _tell(self, alarm: Alarm) -> None:
         if (alarm.name, alarm.site) in self._told:

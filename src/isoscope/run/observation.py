@@ -20,6 +20,7 @@ from isoscope.run.pictures import MOST, heads_left_out, pictures
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
 from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.mass import Mass
 
 Records = Mapping[type[Stat], Stat]
 
@@ -44,7 +45,23 @@ class Observation:
 
     def rows(self, run: str = "") -> list[Row]:
         """The rows, marked with the run they belong to."""
-        return [replace(row, run=run) for row in self._rows]
+        of_run = (run, self.model, self.revision, self.step)
+        return [
+            Row(
+                *of_run,
+                site.kind,
+                site.layer,
+                head,
+                measure,
+                each.value,
+                each.n,
+                each.null,
+                each.low,
+                each.high,
+                each.note,
+            )
+            for site, head, measure, each in self._readings
+        ]
 
     def points(self, most: int = MOST) -> pd.DataFrame:
         """The points of pictures, at most so many: of each head of attention, its queries and keys."""
@@ -53,11 +70,10 @@ class Observation:
     def notes(self) -> list[str]:
         """What a reader must know: remarks of the run, vectors that could not be used, heads not drawn."""
         told = [*self.remarks, *filter(None, [heads_left_out(self.records)])]
-        for row in self._rows:
-            if row.measure == "not_finite" and row.value > 0:
-                where = Site(row.kind, row.layer)
-                bad = f"{row.value:.0f} of {row.n} vectors"
-                told.append(f"{where}: {bad} have NaN or Inf, or overflow, and are left out")
+        for site, _, measure, reading in self._readings:
+            if measure == "not_finite" and reading.value > 0:
+                bad = f"{reading.value:.0f} of {reading.n} vectors"
+                told.append(f"{site}: {bad} have NaN or Inf, or overflow, and are left out")
         return told
 
     def known(self) -> dict[str, object]:
@@ -100,10 +116,11 @@ class Observation:
         return self.frame().to_html(index=False)
 
     @cached_property
-    def _rows(self) -> list[Row]:
+    def _readings(self) -> list[tuple[Site, int | None, str, Reading]]:
+        """Where, of which head, which measure, and what it reads: in the order of the rows."""
         return list(self._read())
 
-    def _read(self) -> Iterator[Row]:
+    def _read(self) -> Iterator[tuple[Site, int | None, str, Reading]]:
         layers = [site for site in self.records if "attention" not in site.kind]
         for site in self.records:
             others = (
@@ -113,34 +130,18 @@ class Observation:
             for measure in self.measures:
                 if measure.at != at or (measure.against and not others):  # nothing comes before the first
                     continue
-                yield self._row(
-                    site, None, measure, self._reading(measure, site, others.get(measure.against))
-                )
-                for head, reading in enumerate(self._heads(measure, site)):
-                    yield self._row(site, head, measure, reading)
+                if measure.stats == (Mass,) and Mass not in self.records[site]:
+                    continue  # a softmax, which adds up to one
+                found = self._of(measure, site, others.get(measure.against))
+                yield site, None, measure.name, found[0]
+                for head, reading in enumerate(found[1:] if self.heads else ()):
+                    yield site, head, measure.name, reading
 
-    def _row(self, site: Site, head: int | None, measure: Measure, reading: Reading) -> Row:
-        return Row(
-            run="",
-            model=self.model,
-            revision=self.revision,
-            step=self.step,
-            kind=site.kind,
-            layer=site.layer,
-            head=head,
-            measure=measure.name,
-            **vars(reading),
-        )
-
-    def _heads(self, measure: Measure, site: Site) -> tuple[Reading, ...]:
-        there = self.heads and set(measure.stats) <= self.records[site].keys()
-        return measure.heads(self.records[site]) if there else ()
-
-    def _reading(self, measure: Measure, site: Site, other: Site | None) -> Reading:
+    def _of(self, measure: Measure, site: Site, other: Site | None) -> tuple[Reading, ...]:
         records = self.records[site]
         if not set(measure.stats) <= records.keys():
-            return undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN)
-        return measure.reading(records, self.records[other or site])
+            return (undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN),)
+        return measure.readings(records, self.records[other or site])
 
 
 _NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"

@@ -71,9 +71,9 @@ def observe(
             found = look(source, item)
             sites = select((*found.shapes, *found.attention), layers)
             first = as_batch(item, seed=seed, batch_axis=found.input_axis)
-            chosen = choose(measures, _offered(first, sites, counterfactual))
-            _refuse_without_attention(chosen, found, measures)
-            _refuse_nothing(chosen, sites, layers)
+            chosen = choose(measures, offered_by(first, sites, counterfactual))
+            refuse_without_attention(chosen, found, measures)
+            refuse_nothing(chosen, sites, layers)
             folder = _folder(sites, chosen, found, memory, covariance_rows)
         batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
         folder.fold(source.module, batch)
@@ -108,21 +108,22 @@ def observe(
 def _folder(
     sites: tuple[Site, ...], chosen: Iterable[Measure], found: Survey, memory: float, covariance_rows: float
 ) -> Folder:
-    stats = _stats(chosen)
+    stats = stats_of(chosen)
     widths = [found.width(site) for site in sites if site in found.shapes]
     kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], memory)
     attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
     return Folder(sites, kept, attention, found, covariance_rows)
 
 
-def _refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:
+def refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:
+    """Say that measures of attention were asked for of a model that shows none."""
     named = [measure.name for measure in chosen if measure.at == "attention"]
     if asked is not None and named and not found.attention:
         why = found.unseen or f"no attention was seen ({looked_for})."
         raise IsoscopeError(f"{', '.join(named)} needs attention: {why}")
 
 
-def _refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
+def refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
     """Measures of which none can be read where it was asked for are an error, not an empty table."""
     attention = any("attention" in site.kind for site in sites)
     flat = [site for site in sites if "attention" not in site.kind]
@@ -195,7 +196,7 @@ def describe(
     facts = {"vectors": len(cloud), "dimensions": cloud.shape[1]}
     own = content_keys(cloud.float(), seed)  # the same for one cloud from any format
     label, key = _labels(cloud, own, sequence, seed)
-    kept = plan([cloud.shape[1]], _stats(chosen), memory)
+    kept = plan([cloud.shape[1]], stats_of(chosen), memory)
     seen = Vectors.see(cloud, label, key, position=own)
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
     return Observation(
@@ -203,7 +204,7 @@ def describe(
     )
 
 
-def _offered(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:
+def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:
     """What measures may need and there is: tokens, layers to hold against each other, attention."""
     kinds = [site.kind for site in sites]
     has = {
@@ -215,7 +216,7 @@ def _offered(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set
     return {"sequences"} | {name for name, there in has.items() if there}
 
 
-def _stats(measures: Iterable[Measure]) -> list[type[Stat]]:
+def stats_of(measures: Iterable[Measure]) -> list[type[Stat]]:
     """The records that these measures read, each once."""
     return list(dict.fromkeys(stat for measure in measures for stat in measure.stats))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,19 +18,18 @@ from isoscope.data.batch import Batch, as_batch
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
 from isoscope.measures.table import choose
-from isoscope.models.attention import Attended, Learnt
+from isoscope.models.attention import Learnt
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
-from isoscope.run.attend import AtPositions
-from isoscope.run.fold import OF_ATTENTION, SEQUENCES, Folder, Place, smallest_keys
+from isoscope.run.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.memory import DEFAULT, plan
+from isoscope.run.near import near
 from isoscope.run.observation import Observation
-from isoscope.run.observe import _offered, _refuse_nothing, _refuse_without_attention, _stats, look
+from isoscope.run.observe import look, offered_by, refuse_nothing, refuse_without_attention, stats_of
 from isoscope.sites import Site, select
 from isoscope.stats.counterfactual import Counterfactual
-from isoscope.stats.heads import Heads
 
 MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
     "mean_cosine",
@@ -73,6 +72,8 @@ class Probe:
     found: Survey
     heads: bool
     shapes: Shapes
+    pictures: bool
+    learnt: Learnt = field(default_factory=Learnt)
 
     @property
     def whole(self) -> bool:
@@ -95,9 +96,13 @@ class Probe:
             "heads": self.heads,
         }
 
-    def folder(self) -> Apart:
+    def folder(self) -> Folder:
         """A fresh folder for these sites and measures."""
-        return Apart(self)
+        stats = stats_of(self.measures)
+        widths = [self.found.width(site) for site in self.sites if site in self.found.shapes]
+        kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], DEFAULT)
+        attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
+        return Folder(self.sites, kept, attention, self.found, learnt=self.learnt, pictures=self.pictures)
 
 
 def take_up(
@@ -108,6 +113,7 @@ def take_up(
     layers: str,
     heads: bool,
     counterfactual: bool,
+    pictures: bool,
 ) -> Probe:
     """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
     choose(measures)  # a name that does not exist is told before anything runs
@@ -123,13 +129,13 @@ def take_up(
             batch.as_floats(weight.dtype) if isinstance(item, Batch) and weight is not None else batch
         )
     sites = select((*found.shapes, *found.attention), layers)
-    offered = _offered(batches[0], sites, counterfactual)
+    offered = offered_by(batches[0], sites, counterfactual)
     chosen = choose(measures)
     if measures is None:
         chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
-    _refuse_without_attention(chosen, found, measures)
-    _refuse_nothing(chosen, sites, layers)
-    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module))
+    refuse_without_attention(chosen, found, measures)
+    refuse_nothing(chosen, sites, layers)
+    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module), pictures)
 
 
 def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 0) -> Observation:
@@ -154,9 +160,7 @@ def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 
 def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
     """What a folder holds, as an observation; records on the CPU, as readings take them number by number."""
     return Observation(
-        records={
-            site: {kind: _near(stat) for kind, stat in kept.items()} for site, kept in folder.records.items()
-        },
+        records=near(folder.records),
         measures=probe.measures,
         model=source.name,
         revision=source.revision,
@@ -166,16 +170,6 @@ def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
         not_kept=folder.kept.not_kept,
         heads=probe.heads,
     )
-
-
-def _near(record: Any) -> Any:
-    """A record with all its tensors on the CPU."""
-    if isinstance(record, Tensor):
-        return record.cpu()
-    if not is_dataclass(record):
-        return record
-    kind: Any = type(record)
-    return kind(**{each.name: _near(getattr(record, each.name)) for each in fields(record)})
 
 
 def shapes_of(module: nn.Module) -> Shapes:
@@ -219,52 +213,3 @@ def _copies(given: Iterable[Any]) -> Iterator[Any]:
                 f"the probe is larger than {LARGEST >> 30} GiB; give fewer batches, such as "
                 "list(itertools.islice(loader, 8))."
             )
-
-
-class Apart(Folder):
-    """A folder that reads attention outside autocast: inside, scores would be products of 16 bits."""
-
-    def __init__(self, probe: Probe) -> None:
-        stats = _stats(probe.measures)
-        widths = [probe.found.width(site) for site in probe.sites if site in probe.found.shapes]
-        kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], DEFAULT)
-        attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
-        super().__init__(probe.sites, kept, attention, probe.found)
-
-    @property
-    def learnt(self) -> Learnt:
-        """What earlier batches told of how attention is laid out."""
-        return self._learnt
-
-    def add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
-        """Fold what one layer shows of a batch that somebody else runs."""
-        with torch._C.DisableTorchFunction():
-            remark = self._layers.add(site, seen, batch)
-        if remark:
-            self._remarks[site] = remark
-
-    def add_attention(self, site: Site, attended: Attended, batch: Batch) -> None:
-        """Fold one attention of such a batch."""
-        self._add_attention(site, attended, batch)
-
-    def finish(self) -> None:
-        """Such a batch is done."""
-        self._layers.finish()
-
-    def _add_attention(self, site: Site, shown: Attended, batch: Batch) -> None:
-        with _outside_autocast(shown.query if shown.query is not None else shown.scores):
-            super()._add_attention(site, shown, batch)
-
-    def _heads(self, site: Site, attended: Attended, batch: Batch) -> tuple[Heads, str]:
-        with _outside_autocast(attended.query if attended.query is not None else attended.scores):
-            return super()._heads(site, attended, batch)
-
-    def _add_counterfactual(
-        self, place: Place, attended: Attended, batch: Batch, at: AtPositions | None
-    ) -> None:
-        with _outside_autocast(attended.query):
-            super()._add_counterfactual(place, attended, batch, at)
-
-
-def _outside_autocast(some: Tensor | None) -> torch.autocast:
-    return torch.autocast("cpu" if some is None else some.device.type, enabled=False)

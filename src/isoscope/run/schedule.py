@@ -3,9 +3,9 @@
 A schedule is a plain function step → whether to look. The default is dense at first, where geometry moves
 fastest, and even later: 0, 1, then every √2-fold step to 512, then every 256th. The budget is a share of
 training time. Looks that it cannot pay for are passed over, so a schedule that is too dear is stretched.
-Decided here: a run is taken to be at least 1,000 steps long, so that its dense beginning can be paid for in
-advance; a shorter run may spend more than its share. The first look is always taken: only then is it known
-what one costs.
+Decided here: a run whose length is not known is taken to be at least 1,000 steps long, so that its dense
+beginning can be paid for in advance; a shorter run may spend more than its share. The first look is always
+taken: only then is it known what one costs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Schedule = Callable[[int], bool]
 Clock = Callable[[], float]
 
 EVEN_FROM, EVENLY = 512, 256  # steps: 19 looks before, one every so many after
-LEAST_STEPS = 1000  # that a run is taken to have
+LEAST_STEPS = 1000  # that a run of unknown length is taken to have
 
 
 def dense_then_even(step: int) -> bool:
@@ -63,19 +63,21 @@ def as_schedule(every: int | Schedule | None) -> Schedule:
 class Budget:
     """An account of time: what looking has taken against what training takes beside it.
 
-    `share` None allows everything. `clock` gives seconds.
+    `share` None allows everything. `clock` gives seconds. `steps` is how long the run will be, if known.
     """
 
-    def __init__(self, share: float | None, clock: Clock = time.perf_counter) -> None:
+    def __init__(
+        self, share: float | None, clock: Clock = time.perf_counter, steps: int | None = None
+    ) -> None:
         if share is not None and not 0 < share <= 1:
             raise IsoscopeError(
                 f"budget is a share of training time, above 0 and at most 1, or None; got {share}."
             )
-        self.share, self.clock = share, clock
+        self.share, self.clock, self.least = share, clock, LEAST_STEPS if steps is None else steps
         self.spent = 0.0  # seconds of looking, getting ready included
         self.looks = 0
         self.passed_over = 0
-        self._of_looks = 0.0
+        self._of_looks, self._first_look = 0.0, 0.0
         self._since: float | None = None  # when training was last taken up
         self._training, self._steps, self._new_steps = 0.0, 0, 0
         self._quickest = math.inf  # seconds a step: the first ones warm up, so their mean says too much
@@ -109,13 +111,16 @@ class Budget:
             if look:
                 self.looks += 1
                 self._of_looks += taken
+                self._first_look = self._first_look or taken
             if self._since is not None:
                 self._since += taken
 
     @property
     def a_look(self) -> float:
-        """Seconds that a look takes, on average so far."""
-        return self._of_looks / self.looks if self.looks else 0.0
+        """Seconds that a look takes, on average so far; the first, which compiles kernels, if it is alone."""
+        if self.looks < 2:
+            return self._of_looks
+        return (self._of_looks - self._first_look) / (self.looks - 1)
 
     @property
     def training(self) -> float:
@@ -133,7 +138,7 @@ class Budget:
             return True
         if self._steps == 0:
             return False
-        foreseen = max(self._training, LEAST_STEPS * self._quickest)
+        foreseen = max(self._training, self.least * self._quickest)
         return self.spent + self.a_look <= self.share * foreseen
 
     def passes_over(self) -> None:

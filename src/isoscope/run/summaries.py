@@ -28,13 +28,13 @@ def summaries(rows: pd.DataFrame) -> dict[str, float]:
     >>> {name: round(value, 6) for name, value in summaries(rows).items()}
     {'isoscope/sink_mass/mean': 0.3, 'isoscope/sink_mass/max': 0.4}
     """
-    layers = rows[rows["head"].isna()]
-    there = list(dict.fromkeys(layers["measure"]))
+    layers = rows.loc[rows["head"].isna(), ["measure", "value"]]
+    values = {str(name): own for name, own in layers.groupby("measure", sort=False)["value"]}
+    there = list(values)
     chosen = [*(name for name in WORST if name in there), *(name for name in there if name not in WORST)]
     found = {}
     for name in chosen[:MOST]:
-        values = layers.loc[layers["measure"] == name, "value"]
-        worst = WORST.get(name, "max")
-        found[f"isoscope/{name}/mean"] = float(values.mean())
-        found[f"isoscope/{name}/{worst}"] = float(values.max() if worst == "max" else values.min())
+        own, worst = values[name], WORST.get(name, "max")
+        found[f"isoscope/{name}/mean"] = float(own.mean())
+        found[f"isoscope/{name}/{worst}"] = float(own.max() if worst == "max" else own.min())
     return found

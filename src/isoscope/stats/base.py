@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -40,6 +40,12 @@ def added(one: T, other: T) -> T:
     """Two records of sums as one: every tensor in them added, in one go (on a GPU, one launch)."""
     sums = iter(torch._foreach_add(list(_tensors(one)), list(_tensors(other))))
     return _rebuilt(one, sums)
+
+
+def stacked(records: Sequence[T]) -> T:
+    """Records of several sites as one: their tensors side by side along a new first axis."""
+    columns = zip(*map(_tensors, records), strict=True)
+    return _rebuilt(records[0], iter([torch.stack(same) for same in columns]))
 
 
 def unstacked(record: T, many: int) -> list[T]:

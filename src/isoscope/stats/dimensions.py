@@ -31,12 +31,12 @@ class Dimensions:
     def merge(self, other: Self) -> Self:
         """The record of both streams, by Chan's rule."""
         count = self.count + other.count
-        share = other.count / count.clamp_min(1)
+        share = (other.count / count.clamp_min(1))[..., None]
         apart = other.mean - self.mean
         return type(self)(
             count,
             self.mean + share * apart,
-            self.scatter + other.scatter + self.count * share * apart**2,
+            self.scatter + other.scatter + self.count[..., None] * share * apart**2,
             torch.maximum(self.largest, other.largest),
             self.massive + other.massive,
         )

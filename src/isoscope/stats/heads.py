@@ -19,7 +19,7 @@ class Heads:
 
     `query` [b, h, t, e] and `keys` [b, g, s, e] are there where the model shows them, with the positions of
     keys that count [b, s]; `unrotated` are the queries before rotary position, where there is one and they
-    can be had.
+    can be had. `mass` [b, h, t] is what the weights of a row add up to, where they are no softmax.
     """
 
     rows: AttentionRows
@@ -29,6 +29,7 @@ class Heads:
     unrotated: Tensor | None = None
     keys: Tensor | None = None
     key_counts: Tensor | None = None
+    mass: Tensor | None = None
 
 
 def row_sums(values: Sequence[Tensor], where: Tensor, key: Tensor) -> Tensor:

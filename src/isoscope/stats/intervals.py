@@ -3,19 +3,49 @@
 Groups differ in size, so the unequal form is used (Busing, Meijer & van der Leeden 1999), with the t
 quantile of G−1 degrees, G the number of groups of equal size that would weigh the same: with G all groups,
 ragged sequences cover .82 to .88 instead of .95. Fewer than 8 sequences give none: the quantile would be
-a guess about tails.
+a guess about tails. Intervals of many numbers over the same groups are taken at once.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from scipy import stats
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 from torch import Tensor
+
+Array = NDArray[np.float64]
 
 LEAST_SEQUENCES, LEAST_GROUPS = 8, 5
 LEVEL = 0.95
 FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
+quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # 0/0 is NaN, and who reads it says why
+
+
+def array(x: Tensor) -> Array:
+    """A tensor as readings take it: near, in float64."""
+    found: Array = x.detach().cpu().double().numpy()
+    return found
+
+
+def left(sums: Tensor) -> Array:
+    """Sums by group [G, …] over all groups, then with each group left out in turn: [1 + G, …].
+
+    >>> import torch
+    >>> left(torch.tensor([1.0, 2.0, 4.0])).tolist()
+    [7.0, 6.0, 5.0, 3.0]
+    """
+    each = array(sums)
+    whole = each.sum(0, keepdims=True)
+    return np.concatenate([whole, whole - each])
+
+
+def product(one: Array, other: Array) -> Array:
+    """The inner products of vectors […, d]."""
+    return np.einsum("...d,...d->...", one, other)
 
 
 def jackknife(value: float, without: Tensor, count: Tensor) -> tuple[float, float]:
@@ -27,37 +57,75 @@ def jackknife(value: float, without: Tensor, count: Tensor) -> tuple[float, floa
     >>> f"{low:.3f} {high:.3f}"  # as the t interval of the mean
     '0.446 4.554'
     """
-    error, quantile = _error(value, without, count)
-    return value - quantile * error, value + quantile * error
+    low, high = Groups.of(array(count)).interval(np.concatenate([[value], array(without)]))
+    return float(low), float(high)
 
 
-def jackknife_of_square(
-    square: float, square_without: Tensor, length: float, along_without: Tensor, count: Tensor
-) -> tuple[float, float]:
-    """The interval for ‖μ‖² given its unbiased estimate, and the mean along its own direction.
+@dataclass(frozen=True)
+class Groups:
+    """What leaving out each group weighs: its share s of the whole, and the quantile of t.
 
-    Close to its noise the square hardly moves when a group is left out, and its own interval covers .82.
-    So it reaches up at least as far as that of the length in one dimension, (√(square + e²) + t·e)².
+    Many numbers [m] may be read over groups of the same sizes [G, 1], or of sizes of their own [G, m].
     """
-    low, high = jackknife(square, square_without, count)
-    error, quantile = _error(length, along_without, count)
-    return low, max(high, (math.sqrt(max(square, 0) + error**2) + quantile * error) ** 2)
+
+    used: NDArray[np.bool_]  # [G, m] whether leaving it out leaves something, and something else
+    odds: Array  # [G, m] 1/s − 1
+    weight: Array  # [G, m] 1/(odds·K), K the number of groups used; 0 where it is not
+    quantile: Array  # [m]
+
+    @classmethod
+    def of(cls, count: Array) -> Groups:
+        """From the groups' sizes: of the same data they are the same at every site."""
+        return _weighed(count.tobytes(), count.shape)
+
+    @quiet
+    def error(self, found: Array) -> Array:
+        """The standard error [m] of a number, given it over all groups and without each: [1 + G, m].
+
+        With d what leaving out a group changes, its pseudo-value lies Σ(1 − s)d − (1/s − 1)d from their mean.
+        """
+        pulled = np.where(self.used, self.odds * (found[1:] - found[0]), 0)
+        apart = (pulled / (self.odds + 1)).sum(0) - pulled
+        return np.sqrt((self.weight * apart * apart).sum(0))
+
+    def interval(self, found: Array) -> tuple[Array, Array]:
+        """The ends of the interval, [m] each, of a number over all groups and without each: [1 + G, m]."""
+        reach = self.quantile * self.error(found)
+        return found[0] - reach, found[0] + reach
+
+    @quiet
+    def interval_of_square(self, square: Array, along: Array) -> tuple[Array, Array]:
+        """The same of ‖μ‖², from its unbiased estimate and the mean along its own direction, [1 + G, m].
+
+        Close to its noise the square hardly moves when a group is left out, and its own interval covers .82.
+        So it reaches up at least as far as that of the length in one dimension, (√(square + e²) + t·e)².
+        """
+        low, high = self.interval(square)
+        error = self.error(along)
+        least = (np.sqrt(np.maximum(square[0], 0) + error**2) + self.quantile * error) ** 2
+        return low, np.where(least > high, least, high)  # a mean of 0 has no direction: there NaN
 
 
-def _error(value: float, without: Tensor, count: Tensor) -> tuple[float, float]:
-    """The standard error, and the quantile of t."""
-    used = (count > 0) & (count < count.sum())
-    groups = int(used.sum())
-    if groups < 2:
-        return math.nan, math.nan
-    inverse_share = (count.sum() / count[used]).double().cpu()
-    pseudo = inverse_share * value - (inverse_share - 1) * without[used].double().cpu()
-    centre = groups * value - ((1 - 1 / inverse_share) * without[used].double().cpu()).sum()
-    variance = float(((pseudo - centre) ** 2 / (inverse_share - 1)).mean())
-    equal_groups = float((inverse_share**-2).sum() ** 2 / (inverse_share**-4).sum())
-    return math.sqrt(variance), float(stats.t.ppf((1 + LEVEL) / 2, max(equal_groups - 1, 1)))
+@lru_cache(maxsize=256)
+@quiet
+def _weighed(sizes: bytes, shape: tuple[int, ...]) -> Groups:
+    count = np.frombuffer(sizes).reshape(shape)
+    every = count.sum(0)
+    used = (count > 0) & (count < every)
+    number = used.sum(0)
+    odds = np.where(used, every / count - 1, 1)
+    square = count * count
+    equal_groups = square.sum(0) ** 2 / (square * square).sum(0)
+    degrees = np.where(number < 2, np.nan, np.maximum(equal_groups - 1, 1))
+    quantile = np.asarray(special.stdtrit(degrees, (1 + LEVEL) / 2), np.float64)
+    return Groups(used, odds, used / (odds * number), quantile)
 
 
-def enough(sequences: Tensor) -> bool:
+def enough(sequences: Tensor | Array) -> bool:
     """Whether the groups [G] hold sequences enough for an interval; equal sequences share a group."""
-    return float(sequences.sum()) >= LEAST_SEQUENCES and int((sequences > 0).sum()) >= LEAST_GROUPS
+    return bool(have_enough(sequences))
+
+
+def have_enough(sequences: Any) -> Any:
+    """The same of many clouds at once, [G, m] to [m]."""
+    return (sequences.sum(0) >= LEAST_SEQUENCES) & ((sequences > 0).sum(0) >= LEAST_GROUPS)

@@ -13,7 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.scatter import scatter
+from isoscope.kernels.scatter import merged, scatter
 from isoscope.stats.seen import Vectors
 
 
@@ -30,8 +30,9 @@ class Moments:
         """Fold one batch."""
         seen = seen.thinned
         count, mean = seen.means(parts)
+        extent = seen.extent()
         scatters = [
-            scatter(seen.points[rows], seen.kept[rows].double(), centre)
+            scatter(seen.points[rows], seen.kept[rows].double(), centre, extent)
             for rows, centre in zip(seen.places.rows(parts), mean, strict=True)
         ]
         return cls(count, mean, torch.stack(scatters) if parts > 1 else scatters[0][None])
@@ -45,8 +46,7 @@ class Moments:
         apart = other.mean - self.mean
         mean = self.mean + share[:, None] * apart
         weighed = (self.count * share)[:, None] * apart
-        scatter = torch.baddbmm(self.scatter + other.scatter, weighed[:, :, None], apart[:, None, :])
-        return type(self)(count, mean, scatter)
+        return type(self)(count, mean, merged(self.scatter, other.scatter, weighed, apart))
 
     @staticmethod
     def size(width: int, parts: int) -> int:

@@ -3,7 +3,9 @@
 The key is a hash of the sequence's content and the seed. It decides the jackknife group and the half a
 sequence falls into; with the position it makes a vector's place, by which samples are drawn. So all of
 them are the same whatever the batch size or the order of the data, and a place is the same in every layer.
-It is the same at every site a batch passes, so it is worked out once a batch.
+It is the same at every site a batch passes, so it is worked out once a batch; how vectors lie in their
+sequences (`Layout`), once for all batches that are cut alike. What is chosen by keys is chosen on the CPU,
+where they are, and sent: a GPU is never waited for.
 """
 
 from __future__ import annotations
@@ -15,98 +17,48 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.dimensions import SAMPLE, spread_over
-from isoscope.kernels.cloud import Chunks
+from isoscope.kernels.cloud import Chunks, sent
 
 GROUPS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where the n vectors of a batch come from.
+class Layout:
+    """How n vectors lie in sequences: the sequence of each (None where every one stands alone), its position.
 
-    `sequence` [n] numbers the sequences of this batch, `key` [s] is the hash of each. Where every
-    vector stands alone, `sequence` is None and there is one key a vector. `place` [n] is a hash of where
-    each comes from, `token` [n] the token it stands for, where it stands for one.
+    `sequence` [n] and `position` [n] are on the CPU; what is made of them is on `device`.
     """
 
     sequence: Tensor | None
-    key: Tensor
-    place: Tensor
-    token: Tensor | None
+    position: Tensor
+    sequences: int
+    device: torch.device
     chunks: Chunks | None
     lengths: tuple[int, ...] | None  # of sequences whose vectors stand together
-    share: float = 1.0  # of the vectors, that covariances are made of
 
     @classmethod
     def of(
-        cls,
-        n: int,
-        sequence: Tensor | None,
-        key: Tensor,
-        *,
-        position: Tensor | None = None,
-        token: Tensor | None = None,
-        device: torch.device | str = "cpu",
-        share: float = 1.0,
-    ) -> Places:
-        """`position` [n] tells the vectors of a sequence apart; without it they are numbered as they come."""
-        key, sequence = key.cpu(), None if sequence is None else sequence.cpu()
+        cls, n: int, sequence: Tensor | None, sequences: int, position: Tensor | None, device: torch.device
+    ) -> Layout:
+        """Without positions, the vectors of a sequence are numbered as they come."""
+        sequence = None if sequence is None else sequence.cpu()
         position = _numbered(sequence, n) if position is None else position.cpu()
-        place = mix((key if sequence is None else key[sequence]) + mix(position))
-        chunks = None if sequence is None else Chunks.of(sequence, len(key))
+        chunks = None if sequence is None else Chunks.of(sequence, sequences)
         lengths = None
         if chunks is not None and sequence is not None:
-            lengths = tuple(torch.bincount(sequence, minlength=len(key)).tolist())
-        return cls(
-            None if sequence is None else sequence.to(device),
-            key.to(device),
-            place.to(device),
-            None if token is None else token.to(device),
-            None if chunks is None else chunks.to(torch.device(device)),
-            lengths,
-            share,
-        )
+            lengths = tuple(torch.bincount(sequence, minlength=sequences).tolist())
+            chunks = chunks.to(device)
+        return cls(sequence, position, sequences, device, chunks, lengths)
 
     @cached_property
-    def thinned(self) -> tuple[Tensor, Places]:
-        """The rows whose hash is in the first `share` of all hashes, and their places."""
-        rows = torch.nonzero(mix(self.place.cpu()) < self.share * 2.0**63).flatten()
-        sequence = None if self.sequence is None else self.sequence.cpu()[rows]
-        key = self.key.cpu() if self.sequence is not None else self.key.cpu()[rows]
-        places = Places.of(len(rows), sequence, key, position=self.place.cpu()[rows], device=self.key.device)
-        return rows.to(self.key.device), places
+    def owner(self) -> Tensor | None:
+        """The sequence of each vector, on the device."""
+        return None if self.sequence is None else sent(self.sequence, self.device)
 
     @cached_property
-    def group(self) -> Tensor:
-        """The jackknife group of every sequence, [s]."""
-        return self.key % GROUPS
-
-    @cached_property
-    def member(self) -> Tensor:
-        """Which group every sequence belongs to, [G, s] of 0 and 1."""
-        return (torch.arange(GROUPS, device=self.key.device)[:, None] == self.group).double()
-
-    def part(self, parts: int) -> Tensor:
-        """Which of `parts` (1 or 2) each vector falls into, [n]; chosen apart from the groups."""
-        part = (self.key // GROUPS) % parts
-        return part if self.sequence is None else part[self.sequence]
-
-    def rows(self, parts: int) -> tuple[Tensor | slice, ...]:
-        """The rows of each of `parts` (1 or 2)."""
-        return (slice(None),) if parts == 1 else self._halves
-
-    @cached_property
-    def _halves(self) -> tuple[Tensor, ...]:
-        part = self.part(2)
-        return tuple(torch.nonzero(part == number).flatten() for number in (0, 1))
-
-    def smallest(self, many: int) -> Tensor:
-        """The rows with the smallest places, at most `many`, by ascending place."""
-        return self._by_place[:many]
-
-    @cached_property
-    def _by_place(self) -> Tensor:
-        return self.place.argsort(stable=True)
+    def hashed(self) -> Tensor:
+        """A hash of each position, on the device."""
+        return sent(mix(self.position), self.device)
 
     def sampled(self, width: int) -> tuple[Tensor, Tensor, Tensor] | None:
         """A sample of each sequence's coordinates: rows, columns, and whether there are so many, [s, m]."""
@@ -120,13 +72,117 @@ class Places:
             for number, (length, many) in enumerate(zip(self.lengths, size, strict=True)):
                 chosen[number, :many] = spread_over(length * width, many)
             rows = torch.where(there, starts[:, None] + chosen // width, 0)
-            device = self.key.device
-            self._samples[width] = rows.to(device), (chosen % width).to(device), there.to(device)
+            self._samples[width] = (
+                sent(rows, self.device),
+                sent(chosen % width, self.device),
+                sent(there, self.device),
+            )
         return self._samples[width]
 
     @cached_property
     def _samples(self) -> dict[int, tuple[Tensor, Tensor, Tensor]]:
         return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the n vectors of a batch come from.
+
+    `keys` [s] are the hashes of the sequences, on the CPU; where every vector stands alone, one a vector.
+    `token` [n] is the token each stands for, where it stands for one.
+    """
+
+    layout: Layout
+    keys: Tensor
+    token: Tensor | None = None
+    share: float = 1.0  # of the vectors, that covariances are made of
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        sequence: Tensor | None,
+        key: Tensor,
+        *,
+        position: Tensor | None = None,
+        token: Tensor | None = None,
+        device: torch.device | str = "cpu",
+    ) -> Places:
+        """`position` [n] tells the vectors of a sequence apart; without it they are numbered as they come."""
+        device = torch.device(device)
+        layout = Layout.of(n, sequence, len(key), position, device)
+        return cls(layout, key.cpu(), None if token is None else sent(token, device))
+
+    def __len__(self) -> int:
+        return len(self.layout.position)
+
+    @property
+    def sequence(self) -> Tensor | None:
+        """The number of each vector's sequence in this batch, [n]; None where every vector stands alone."""
+        return self.layout.owner
+
+    @property
+    def chunks(self) -> Chunks | None:
+        """The rows cut for a kernel."""
+        return self.layout.chunks
+
+    @cached_property
+    def key(self) -> Tensor:
+        """The hash of every sequence, [s]."""
+        return sent(self.keys, self.layout.device)
+
+    @cached_property
+    def place(self) -> Tensor:
+        """A hash of where each vector comes from, [n]."""
+        return mix((self.key if self.sequence is None else self.key[self.sequence]) + self.layout.hashed)
+
+    @cached_property
+    def thinned(self) -> tuple[Tensor, Places]:
+        """The rows whose hash is in the first `share` of all hashes, and their places."""
+        sequence, device = self.layout.sequence, self.layout.device
+        own = self.keys if sequence is None else self.keys[sequence]
+        place = mix(own + mix(self.layout.position))
+        rows = torch.nonzero(mix(place) < self.share * 2.0**63).flatten()
+        places = Places.of(
+            len(rows),
+            None if sequence is None else sequence[rows],
+            own[rows] if sequence is None else self.keys,
+            position=place[rows],
+            device=device,
+        )
+        return sent(rows, device), places
+
+    @cached_property
+    def group(self) -> Tensor:
+        """The jackknife group of every sequence, [s]."""
+        return self.key % GROUPS
+
+    @cached_property
+    def member(self) -> Tensor:
+        """Which group every sequence belongs to, [G, s] of 0 and 1."""
+        return (torch.arange(GROUPS, device=self.key.device)[:, None] == self.group).double()
+
+    def part(self, parts: int) -> Tensor:
+        """Which of `parts` (1 or 2) each sequence falls into, [s]; chosen apart from the groups."""
+        return (self.key // GROUPS) % parts
+
+    def rows(self, parts: int) -> tuple[Tensor | slice, ...]:
+        """The rows of each of `parts` (1 or 2)."""
+        return (slice(None),) if parts == 1 else self._halves
+
+    @cached_property
+    def _halves(self) -> tuple[Tensor, ...]:
+        part, sequence = (self.keys // GROUPS) % 2, self.layout.sequence
+        part = part if sequence is None else part[sequence]
+        return tuple(sent(torch.nonzero(part == half).flatten(), self.layout.device) for half in (0, 1))
+
+    def smallest(self, many: int) -> Tensor:
+        """The rows with the smallest places, at most `many`, by ascending place."""
+        return self._by_place[:many]
+
+    @cached_property
+    def _by_place(self) -> Tensor:
+        return self.place.argsort(stable=True)
 
 
 def mix(numbers: Tensor) -> Tensor:

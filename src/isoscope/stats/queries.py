@@ -1,12 +1,13 @@
 """The record of queries and keys: for every head the sums of its vectors, and of their directions.
 
-Heads are kept side by side and read one at a time: the sums of one head are a `Sums` as any cloud has,
-so drift and mean cosine of queries are read as those of layers are.
+Heads are kept and read side by side: theirs are the `Sums` of so many clouds, so drift and mean cosine of
+queries are read as those of layers are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from math import nan
 from typing import Self
 
@@ -14,8 +15,6 @@ import torch
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.centre import Centre
-from isoscope.stats.directions import Directions
 from isoscope.stats.heads import Heads, group_sums
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.sums import Sums
@@ -74,26 +73,15 @@ class HeadSums:
     def beside_heads(self, other: HeadSums) -> HeadSums:
         """The heads of another attention of the same block, after those of this one."""
         joined = {
-            name: torch.cat([mine, getattr(other, name)], 0 if name == "counted_total" else 1)
-            for name, mine in vars(self).items()
+            name: torch.cat([getattr(self, name), getattr(other, name)], 0 if name == "counted_total" else 1)
+            for name in (field.name for field in fields(self))
         }
         return HeadSums(**joined)
 
-    def head(self, number: int) -> tuple[Sums, Tensor]:
-        """The sums of one head, and its norms [G]."""
-        fields = {name: getattr(self, name)[:, number] for name in vars(self) if name != "counted_total"}
-        norms = fields.pop("norms")
-        return Sums(**fields, counted_total=self.counted_total[number]), norms
-
-    def centre(self, number: int) -> Centre:
-        """One head as a cloud's `Centre`."""
-        sums, norms = self.head(number)
-        return Centre(sums, norms, norms.new_zeros(()))
-
-    def directions(self, number: int) -> Directions:
-        """One head as a cloud's `Directions`, where the weights were 1/‖x‖."""
-        sums, _ = self.head(number)
-        return Directions(sums, sums.total[0], sums.count.new_zeros(()))
+    @cached_property
+    def sums(self) -> Sums:
+        """The heads as clouds side by side."""
+        return Sums(**{field.name: getattr(self, field.name) for field in fields(Sums)})
 
     @property
     def mean(self) -> Tensor:
@@ -103,7 +91,7 @@ class HeadSums:
     def effective_count(self) -> Tensor:
         """The spread of the vectors about their mean over the variance of that mean, [h].
 
-        That variance comes from the spread between sequences, as in `Sums.noise`; NaN with one sequence.
+        That variance comes from the spread between sequences, as in `LeftOut.noise`; NaN with one sequence.
         """
         count, sequences, mean = self.count.sum(0), self.sequences.sum(0), self.mean
         square = (mean**2).sum(-1)
@@ -111,11 +99,6 @@ class HeadSums:
         apart = (apart + square * self.count_squared.sum(0)).clamp_min(0)
         noise = torch.where(sequences > 1, apart / count**2 * sequences / (sequences - 1), nan)
         return (self.squared.sum(0) / count - square) / noise
-
-    def mean_without(self) -> Tensor:
-        """The same with each group left out in turn, [G, h, e]."""
-        rest = (self.count.sum(0) - self.count).clamp_min(1)
-        return (self.total.sum(0) - self.total) / rest[..., None]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,25 @@ from torch import Tensor
 
 from isoscope.kernels.row_totals import LOWEST, TOTALS, row_totals
 from isoscope.stats.base import added
-from isoscope.stats.heads import Heads, group_sums
+from isoscope.stats.heads import Heads
 from isoscope.stats.seen import GROUPS
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What the rows of one batch add up to, sequence by sequence, with the key of each.
+
+    Those of many sites can stand together, with an axis [k, …] in front, and `Rows` be made of all at once.
+    """
+
+    each: Tensor  # [14, b, h]
+    score: Tensor  # [b, h]
+    key: Tensor  # [b]
+
+    @classmethod
+    def of(cls, seen: Heads) -> Totals:
+        """Add up one batch."""
+        return cls(*row_totals(seen.rows, seen.counts), seen.key)
 
 
 @dataclass(frozen=True)
@@ -41,12 +58,22 @@ class Rows:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        each, score = row_totals(seen.rows, seen.counts)
-        sums = dict(zip(TOTALS, group_sums(each.transpose(0, 1), seen.key).unbind(1), strict=True))
-        lost = {name: sums.pop(name).sum(0) for name in ("unseeing", "not_finite")}
-        there = (each[0] > 0).any(1).double()
-        highest = score.amax(0) if len(score) else score.new_full(score.shape[1:], LOWEST)
-        return cls(sequences=group_sums(there, seen.key), score=highest, **sums, **lost)
+        return cls.of_totals(Totals.of(seen))
+
+    @classmethod
+    def of_totals(cls, found: Totals) -> Self:
+        """From the totals of one batch; those of k sites at once give a record with an axis [k, …] more."""
+        each, score, key = found.each, found.score, found.key
+        member = (torch.arange(GROUPS, device=key.device)[:, None] == (key % GROUPS)[..., None, :]).double()
+        sums = dict(zip(TOTALS, (member[..., None, :, :] @ each).unbind(-3), strict=True))
+        lost = {name: sums.pop(name).sum(-2) for name in ("unseeing", "not_finite")}
+        there = (each[..., 0, :, :] > 0).any(-1).double()
+        highest = (
+            score.amax(-2)
+            if score.shape[-2]
+            else score.new_full((*score.shape[:-2], score.shape[-1]), LOWEST)
+        )
+        return cls(sequences=(member @ there[..., None])[..., 0], score=highest, **sums, **lost)
 
     def merge(self, other: Self) -> Self:
         """Add field by field; of the scores, the larger."""

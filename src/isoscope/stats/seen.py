@@ -5,15 +5,23 @@ Where they come from (places.py) is the same at every site that a batch passes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from isoscope.geometry.dimensions import MASSIVE, SAMPLE, TIMES_MEDIAN, median_size, spread_over
-from isoscope.kernels.cloud import CloudSums, OfChunks, cloud_norms, cloud_sums, joined
+from isoscope.geometry.dimensions import MASSIVE, SAMPLE, median_size, spread_over
+from isoscope.kernels.cloud import (
+    CloudSums,
+    OfChunks,
+    above_massive,
+    cloud_norms,
+    cloud_sums,
+    joined,
+    massive_limit,
+)
+from isoscope.kernels.scatter import Extent
 from isoscope.kernels.sums import label_sums
 from isoscope.stats.places import GROUPS, Places, mix
 
@@ -33,7 +41,7 @@ class Summed:
     @property
     def not_finite(self) -> Tensor:
         """How many vectors are not kept, [] or [k]."""
-        return len(self.places.place) - self.sums.count.sum(-1)
+        return len(self.places) - self.sums.count.sum(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +49,15 @@ class Vectors:
     """Vectors that count, `points` [n, d], their `norm` [n], and where they come from.
 
     Those with NaN or Inf are not `kept` [n]: nothing counts them but `not_finite`, and their norm is zero.
-    They stay in their row, so that no site has to wait until it is known how many they are.
+    They stay in their row, so that no site has to wait until it is known how many they are. What is massive
+    among their coordinates need not be looked for.
     """
 
     points: Tensor
     norm: Tensor
     kept: Tensor
     places: Places
+    massive: bool = True
 
     @classmethod
     def see(
@@ -69,9 +79,7 @@ class Vectors:
     def at(cls, points: Tensor, places: Places) -> Vectors:
         """Take the vectors of these places."""
         points = points.to(home(points.device))
-        norm = cloud_norms(points)
-        kept = norm.isfinite()
-        return cls(points, torch.where(kept, norm, 0), kept, places)
+        return cls(points, *cloud_norms(points), places)
 
     @cached_property
     def thinned(self) -> Vectors:
@@ -79,7 +87,7 @@ class Vectors:
         if self.places.share >= 1:
             return self
         rows, places = self.places.thinned
-        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places)
+        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places, massive=False)
 
     @property
     def width(self) -> int:
@@ -124,57 +132,55 @@ class Vectors:
             kept, part = self.kept.double(), where.part(parts)
             count = torch.zeros(parts, dtype=torch.float64, device=kept.device).index_add_(0, part, kept)
             total = label_sums(torch.where(self.kept[:, None], self.points, 0), kept, part, parts)
+            return count, total / count.clamp_min(1)[:, None]
+        if isinstance(found, OfChunks):
+            counts, totals = found.rows[:, 0], found.dimensions[:, 0]
+            label: Tensor | slice = found.chunks.label
         else:
-            if isinstance(found, OfChunks):
-                counts, totals, label = found.rows[:, 0], found.dimensions[:, 0], found.chunks.label
-            else:
-                counts, totals, label = found.count, found.total, torch.arange(len(found.count))
-            part = ((where.key // GROUPS) % parts)[label] if parts > 1 else torch.zeros_like(label)
-            part = part.to(counts.device)
+            counts, totals, label = found.count, found.total, slice(None)
+        if parts == 1:
+            count, total = counts.sum(0, keepdim=True), totals.sum(0, keepdim=True)
+        else:
+            part = where.part(parts)[label]
             member = (torch.arange(parts, device=part.device)[:, None] == part).double()
             count, total = member @ counts, member @ totals
         return count, total / count.clamp_min(1)[:, None]
 
+    def extent(self) -> Extent | None:
+        """How far the coordinates go, where a kernel has found it; the variance is that within chunks."""
+        found = self.unjoined
+        if not isinstance(found, OfChunks):
+            return None
+        count = found.rows[:, 0].sum().clamp_min(1)
+        return Extent(found.dimensions[:, 4].amax(0), found.dimensions[:, 3].sum(0) / count)
+
     @cached_property
     def unjoined(self) -> CloudSums | OfChunks:
         """The sums as the kernel leaves them."""
-        where = self.places
+        where, limit = self.places, self._limit() if self.massive else None
         label = where.group if where.sequence is None else where.sequence
         labels = GROUPS if where.sequence is None else len(where.key)
-        return cloud_sums(
-            self.points, self.norm, self.kept, label, labels, limit=self._limit(), chunks=where.chunks
-        )
+        return cloud_sums(self.points, self.norm, self.kept, label, labels, limit=limit, chunks=where.chunks)
 
     def _limit(self) -> Tensor | None:
         """What a coordinate of each vector must reach to be massive, [n]; None where none comes near."""
-        points = self.points
+        points, sequence = self.points, self.sequence
         if not points.numel() or (points.device.type == "cpu" and not bool((points.abs() > MASSIVE).any())):
             return None
-        return (TIMES_MEDIAN * self._median()).clamp_min(math.nextafter(MASSIVE, math.inf))
-
-    def _median(self) -> Tensor:
-        """The median size of the coordinates of each vector's sequence, [n], from a sample of them."""
-        sequence, chosen = self.places.sequence, self.places.sampled(self.width)
         if sequence is None:
-            return _of_sample(self.points[:, _columns(self.points)].abs()).median(1).values.double()
-        if chosen is not None:
-            rows, columns, there = chosen
-            size = _of_sample(self.points[rows, columns].abs())
-            size = torch.where(there & self.kept[rows], size, torch.nan)
-            return size.nanmedian(1).values.double()[sequence]
-        found = torch.zeros(len(self.key), dtype=torch.float64, device=self.points.device)
+            size = points[:, _columns(points)].abs()  # the median of a GPU is slow in float64
+            size = size if size.dtype == torch.float64 else size.float()
+            return above_massive(size.median(1).values.double())
+        if (chosen := self.places.layout.sampled(self.width)) is not None:
+            return massive_limit(points, self.kept, *chosen)[sequence]
+        found = torch.zeros(len(self.key), dtype=torch.float64, device=points.device)
         for name in torch.unique(sequence).tolist():
-            found[name] = median_size(self.points[(sequence == name) & self.kept])
-        return found[sequence]
+            found[name] = median_size(points[(sequence == name) & self.kept])
+        return above_massive(found)[sequence]
 
 
 def _columns(points: Tensor) -> Tensor:
     return spread_over(points.shape[1], min(SAMPLE, points.shape[1])).to(points.device)
-
-
-def _of_sample(size: Tensor) -> Tensor:
-    """Where it loses nothing, in float32: the median of a GPU is slow in float64."""
-    return size if size.dtype == torch.float64 else size.float()
 
 
 def first_of(sums: CloudSums) -> CloudSums:

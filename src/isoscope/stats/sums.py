@@ -2,17 +2,22 @@
 
 Both the mean cosine and the squared drift are means of inner products over pairs. Over all pairs it is
 (‖Σx‖² − Σ‖x‖²)/(n(n−1)); over pairs from different sequences, which is unbiased when vectors of
-one sequence depend on each other, (‖ΣX_s‖² − Σ‖X_s‖²)/(n² − Σn_s²), X_s the sum over sequence s.
+one sequence depend on each other, (‖ΣX_s‖² − Σ‖X_s‖²)/(n² − Σn_s²), X_s the sum over sequence s. The
+sums of several clouds may stand side by side, an axis more after the groups: they are read all at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from isoscope.stats.base import added
+from isoscope.stats.intervals import Array, Groups, array, have_enough, left, product, quiet
 from isoscope.stats.seen import Places, Summed, Vectors
 
 
@@ -67,48 +72,54 @@ class Sums:
     @property
     def mean(self) -> Tensor:
         """x̄, [d]."""
-        return self.total.sum(0) / self.count.sum()
+        return self.total.sum(0) / self.count.sum(0)[..., None]
 
-    def all_pairs(self) -> float:
-        """The mean of x_i·x_j over all i ≠ j."""
-        n, total = self.count.sum(), self.total.sum(0)
-        return float((total @ total - self.squared.sum()) / (n * (n - 1)))
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """The same as readings take it."""
+        return LeftOut.of(self)
 
-    def between(self) -> float:
-        """The mean of x_i·x_j over pairs from different sequences; NaN with one sequence."""
-        if self.sequences.sum() < 2:
-            return float("nan")
-        return float(
-            _between(self.total.sum(0), self.total_squared.sum(), self.count.sum(), self.count_squared.sum())
-        )
 
-    def between_without(self) -> Tensor:
-        """`between` with each group left out in turn, [G]."""
-        return _between(
-            self.total.sum(0) - self.total,
-            self.total_squared.sum() - self.total_squared,
-            self.count.sum() - self.count,
-            self.count_squared.sum() - self.count_squared,
-        )
+@dataclass(frozen=True)
+class LeftOut:
+    """What is read off the sums of m clouds, over all groups and then with each left out in turn: [1 + G, m].
 
-    def along_without(self) -> Tensor:
-        """x̄ with each group left out in turn, along the direction of x̄, [G]."""
-        rest = (self.total.sum(0) - self.total) @ (self.mean / self.mean.norm())
-        return rest / (self.count.sum() - self.count)
+    Sums of one cloud have no axis m. Several measures ask for the same, so a record keeps it: it is small.
+    """
 
-    def noise(self) -> float:
-        """E‖x̄‖² were the true mean zero: the spread of the sequences' sums about their mean, over n².
+    n: Array  # [m] vectors
+    enough: NDArray[np.bool_]  # [m] whether there are sequences enough for an interval
+    groups: Groups
+    count: Array  # [1 + G, m]
+    length: Array  # [m] ‖x̄‖
+    along: Array  # [1 + G, m] x̄ along its own direction; NaN where it is 0
+    all_pairs: Array  # [m] the mean of x_i·x_j over all i ≠ j
+    between: Array  # [1 + G, m] the same over pairs from different sequences; NaN with one sequence
+    noise: Array  # [m] E‖x̄‖² were the true mean zero
 
-        NaN with one sequence, whose spread cannot be seen.
+    @classmethod
+    @quiet
+    def of(cls, sums: Sums) -> LeftOut:
+        """Read the sums.
+
+        The noise is the spread of the sequences' sums about their mean, over n²; NaN with one sequence, whose
+        spread cannot be seen.
         """
-        s, n, mean = self.sequences.sum(), self.count.sum(), self.mean
-        if s < 2:
-            return float("nan")
-        spread = (
-            self.total_squared.sum() - 2 * mean @ self.counted_total + mean @ mean * self.count_squared.sum()
+        sequences, count, total = array(sums.sequences), left(sums.count), left(sums.total)
+        count_squared, total_squared = left(sums.count_squared), left(sums.total_squared)
+        n, s, size = count[0], sequences.sum(0), product(total, total)
+        several = np.where(s < 2, np.nan, 1.0)
+        mean = total[0] / n[..., None]
+        spread = total_squared[0] - 2 * (mean * array(sums.counted_total)).sum(-1)
+        spread = np.maximum(spread + (mean**2).sum(-1) * count_squared[0], 0)
+        return cls(
+            n=n,
+            enough=have_enough(sequences),
+            groups=Groups.of(array(sums.count)),
+            count=count,
+            length=np.sqrt(size[0]) / n,
+            along=product(total, total[0]) / np.sqrt(size[0]) / count,
+            all_pairs=(size[0] - array(sums.squared).sum(0)) / (n * (n - 1)),
+            between=(size - total_squared) / (count**2 - count_squared) * several,
+            noise=spread / n**2 * s / (s - 1) * several,
         )
-        return float(spread.clamp_min(0) / n**2 * s / (s - 1))
-
-
-def _between(total: Tensor, total_squared: Tensor, count: Tensor, count_squared: Tensor) -> Tensor:
-    return ((total**2).sum(-1) - total_squared) / (count**2 - count_squared)

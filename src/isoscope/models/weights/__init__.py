@@ -151,17 +151,19 @@ def open_weights(
     query: str | None = None,
     key: str | None = None,
     whole: bool = True,
+    living: bool = False,
 ) -> Weights:
     """The weights of a model: a folder, a hub id, a file of weights, or a module that is there already.
 
     `config` names a config.json where none lies beside. `query` and `key` are regular expressions for the
     weights of an architecture that is not known, each with one group for the number of the layer. A shard
-    that is missing is an error now; without `whole`, when something in it is read.
+    that is missing is an error now; without `whole`, when something in it is read. Those of a module that is
+    there are `living` where a gradient is to reach them: then they stay where they are.
     """
     if isinstance(model, Model):
-        opened = open_module(model.module, model.name, model.revision)
+        opened = open_module(model.module, model.name, model.revision, living=living)
     elif isinstance(model, nn.Module):
-        opened = open_module(model, type(model).__name__)
+        opened = open_module(model, type(model).__name__, living=living)
     else:
         opened = open_address(str(model), revision, config)
     names = opened.tensors.names

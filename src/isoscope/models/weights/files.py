@@ -11,7 +11,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -75,10 +75,11 @@ class Tensors:
     check: Callable[[frozenset[str]], None]
     module: nn.Module | None = None
     faults: Callable[[], tuple[Fault, ...]] = tuple
+    living: bool = False  # where they are, with their gradient
 
     def read(self, name: str) -> Tensor:
         """The tensor on the CPU, float32 unless it is float64; a quantised one is an error."""
-        found = self.stored(name).detach().cpu()
+        found = self.stored(name) if self.living else self.stored(name).detach().cpu()
         if found.dtype not in _FLOATS:
             raise IsoscopeError(
                 f"{name} of '{self.where}' is stored as {str(found.dtype).removeprefix('torch.')}, which is "
@@ -122,16 +123,18 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     return Opened(tensors, said, name, commit or asked or "", known, settings, commit)
 
 
-def open_module(module: nn.Module, name: str, revision: str = "") -> Opened:
-    """The weights of a live module, as they are now."""
-    held = {plain_name(key): value for key, value in module.state_dict().items() if isinstance(value, Tensor)}
+def open_module(module: nn.Module, name: str, revision: str = "", *, living: bool = False) -> Opened:
+    """The weights of a live module, as they are now; `living`, with their gradient."""
+    state = module.state_dict(keep_vars=living)
+    held = {plain_name(key): value for key, value in state.items() if isinstance(value, Tensor)}
     inner = module
     while isinstance(within := getattr(inner, "_orig_mod", getattr(inner, "module", None)), nn.Module):
         inner = within
     config = getattr(inner, "config", None)
     known = config is not None and hasattr(config, "model_type")
     written = str(config.to_json_string()) if config is not None and hasattr(config, "to_json_string") else ""
-    return Opened(_held(name, held, inner), config if known else None, name, revision, known, written)
+    tensors = replace(_held(name, held, inner), living=living)
+    return Opened(tensors, config if known else None, name, revision, known, written)
 
 
 def _in_folder(folder: Path, file: str) -> Path | None:

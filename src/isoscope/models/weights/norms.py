@@ -27,6 +27,7 @@ _AFTER = (  # the norm after attention, by which a post-norm block is known, and
     ("sa_layer_norm", "output_layer_norm"),
     ("attention.LayerNorm", "full_layer_layer_norm"),
     ("rel_attn.layer_norm", "ff.layer_norm"),
+    ("after_attention", "after_mlp"),
 )
 _AFTER_BY_KIND = (  # the same names serve pre-norm and post-norm blocks: the kind of model tells
     ("self_attn_layer_norm", "final_layer_norm"),

@@ -1,0 +1,177 @@
+"""What a contrast says: each quantity against the measured entropy, arm against arm at the same entropy.
+
+Of every layer, arm and seed a straight line is fitted through the trials, quantity against the normalised
+entropy that was measured in that layer. Arms are compared where all were measured and nowhere else: at the
+middle of the common range of entropies (where all arms have none, at that of the arm and the reference). The
+difference of two lines there is paired by seed; its mean over seeds has a t interval where there are three.
+An arm without attention has no entropy: its line is level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+QUANTITIES = (
+    "loss",
+    "mean_cosine_between",
+    "relative_drift",
+    "isoscore",
+    "drift_share",
+    "query_relative_drift",
+    "key_relative_drift",
+    "sink_mass",
+    "attention_mass",
+)
+LEAST = 3  # seeds for an interval
+LEVEL = "without attention: the same at every entropy"
+_ENTROPY = "normalised_entropy"
+_TRIAL = ["arm", "aim", "seed"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """`points`: one line a trial, layer and quantity; `lines`: slope and intercept a seed; `differences`.
+
+    The layer 0 is the mean over all layers.
+    """
+
+    points: pd.DataFrame
+    lines: pd.DataFrame
+    differences: pd.DataFrame
+    arms: tuple[str, ...]
+
+
+def fit(
+    rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] = QUANTITIES
+) -> Fitted:
+    """All lines and differences; `arms` come in this order after the reference, others behind them."""
+    points = points_of(rows, quantities)
+    there = list(dict.fromkeys([reference, *arms, *sorted(points["arm"].unique())]))
+    order = tuple(arm for arm in there if (points["arm"] == arm).any())
+    lines, differences = [], []
+    for (measure, layer), part in points.groupby(["measure", "layer"], sort=False):
+        own = lines_of(part).assign(measure=str(measure), layer=int(str(layer)))
+        lines.append(own)
+        differences += [
+            {"measure": measure, "layer": layer, "arm": arm, **compare(own, arm, reference)}
+            for arm in order
+            if arm != reference
+        ]
+    made = pd.concat(lines, ignore_index=True) if lines else lines_of(points).assign(measure="", layer=0)
+    return Fitted(points, _typed(made), _typed(pd.DataFrame(differences, columns=_COLUMNS)), order)
+
+
+def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.DataFrame:
+    """Quantities beside the entropy of their layer: arm, aim, seed, layer, entropy, measure, value.
+
+    What leaves block i goes with the attention in block i, the loss and the means over layers with the mean
+    entropy. Of a mixture of maps, what can be read of the mixture is taken.
+    """
+    named = rows["revision"].str.extract(r"^(?:entropy (?P<aim>[\d.]+), )?seed (?P<seed>\d+)$")
+    rows = rows.assign(arm=rows["model"], aim=named["aim"].astype(float), seed=named["seed"].astype("Int64"))
+    rows = rows[rows["head"].isna() & rows["seed"].notna()]
+    inside = rows[rows["kind"].isin(["layer", "attention", "mixed_attention"]) & (rows["layer"] > 0)]
+    mixed = inside["kind"] == "mixed_attention"
+    inside = pd.concat([inside[mixed & inside["value"].notna()], inside[~mixed]])
+    inside = inside.drop_duplicates([*_TRIAL, "layer", "measure"])
+    sharp = inside[inside["measure"] == _ENTROPY].rename(columns={"value": "entropy"})
+    sharp = sharp[[*_TRIAL, "layer", "entropy"]]
+    mean = sharp.groupby(_TRIAL, dropna=False, as_index=False)["entropy"].mean()
+    layered = inside[inside["measure"].isin(quantities)].merge(sharp, "left", [*_TRIAL, "layer"])
+    over = layered.groupby([*_TRIAL, "measure"], dropna=False, as_index=False)["value"].agg(_mean)
+    told = rows[(rows["kind"] == "training") & rows["measure"].isin(quantities)]
+    whole = pd.concat([told[[*_TRIAL, "measure", "value"]], over]).merge(mean, "left", _TRIAL)
+    every = pd.concat([whole.assign(layer=0), layered])[[*_TRIAL, "layer", "entropy", "measure", "value"]]
+    rank = {name: place for place, name in enumerate(quantities)}
+    ordered = every.assign(rank=every["measure"].map(rank)).sort_values(
+        ["rank", "layer", "arm", "seed", "aim"], ignore_index=True
+    )
+    return _typed(ordered.drop(columns="rank"))
+
+
+def lines_of(points: pd.DataFrame) -> pd.DataFrame:
+    """A straight line for every arm and seed, with the range of entropies that it was fitted on."""
+    found = []
+    for (arm, seed), part in points.groupby(["arm", "seed"], sort=False):
+        level = bool(part["entropy"].isna().all())
+        part = part[part["value"].notna() & (part["entropy"].notna() | level)]
+        x, y = part["entropy"].to_numpy(float), part["value"].to_numpy(float)
+        if level and len(y):
+            line = (0.0, float(y.mean()), -math.inf, math.inf)
+        elif len(set(x)) > 1:
+            slope = float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
+            line = (slope, float(y.mean() - slope * x.mean()), float(x.min()), float(x.max()))
+        else:
+            continue
+        found.append((arm, seed, *line))
+    return pd.DataFrame(found, columns=["arm", "seed", "slope", "intercept", "low", "high"])
+
+
+def common(lines: pd.DataFrame) -> tuple[float, float] | None:
+    """The range of entropies in which every one of these lines was measured; None where there is none."""
+    if lines.empty:
+        return None
+    low, high = float(lines["low"].max()), float(lines["high"].min())
+    return (low, high) if low < high and math.isfinite(high - low) else None
+
+
+def compare(lines: pd.DataFrame, arm: str, reference: str) -> dict[str, object]:
+    """How the line of an arm differs from the reference's, in the middle of their common range."""
+    mine, theirs = lines[lines["arm"] == arm], lines[lines["arm"] == reference]
+    if mine.empty or theirs.empty:
+        return _nothing("measured at fewer than two entropies")
+    pair = pd.concat([mine, theirs])
+    among = common(lines)
+    within = among or common(pair)
+    if within is None:
+        return _nothing("no common range of entropies")
+    middle = (within[0] + within[1]) / 2
+    at = pd.DataFrame({
+        name: each.set_index("seed")["intercept"] + each.set_index("seed")["slope"] * middle
+        for name, each in (("mine", mine), ("theirs", theirs))
+    })  # fmt: skip
+    note = "" if among else "in the range of this arm and the reference; all arms have none in common"
+    return {
+        **_interval((at["mine"] - at["theirs"]).dropna().to_numpy(float)),
+        "at": middle,
+        "range_low": within[0],
+        "range_high": within[1],
+        "note": LEVEL if math.isinf(float(mine["high"].max())) else note,
+    }
+
+
+def _interval(differences: np.ndarray) -> dict[str, object]:
+    """Mean, t interval where there are seeds enough for one, and spread."""
+    count = len(differences)
+    if not count:
+        return {**_nothing(""), "n": 0}
+    mean, half = float(differences.mean()), math.nan
+    if count >= LEAST:
+        half = float(stats.t.ppf(0.975, count - 1) * differences.std(ddof=1) / math.sqrt(count))
+    least, most = float(differences.min()), float(differences.max())
+    return {
+        "value": mean, "n": count, "low": mean - half, "high": mean + half, "least": least, "most": most,
+    }  # fmt: skip
+
+
+_NUMBERS = ("value", "low", "high", "least", "most", "at", "range_low", "range_high")
+_COLUMNS = ["measure", "layer", "arm", "n", *_NUMBERS, "note"]
+
+
+def _nothing(why: str) -> dict[str, object]:
+    return {"n": 0, **dict.fromkeys(_NUMBERS, math.nan), "note": why}
+
+
+def _mean(values: pd.Series) -> float:
+    """Of all layers, or of none."""
+    return float(values.mean(skipna=False))
+
+
+def _typed(table: pd.DataFrame) -> pd.DataFrame:
+    return table.astype({name: "int64" for name in ("layer", "seed") if name in table})

@@ -1,0 +1,8 @@
+"""Penalties of geometry, each in a file of its own, usable in anybody's loop; table.py lists them.
+
+    with penalty.watch(model):
+        loss = loss_of(model(batch))
+    (loss + penalty(model)).backward()
+
+Those of weights alone (`watches` is False) do without `watch`, and take compiled models.
+"""

@@ -1,0 +1,1 @@
+"""What the lab teaches its models; table.py lists the tasks."""
