@@ -16,7 +16,7 @@ from tests.conftest import Answer
 
 Isoscope = Callable[..., Answer]
 TINY = ("--layers", 1, "--width", 8, "--heads", 2, "--length", 8, "--steps", 2, "--batch-size", 2)
-SMALL = ("--attention", "softmax,convolution", "--entropies", ".5,.99", "--seeds", 3, *TINY)
+SMALL = ("--attention", "softmax,sigmoid,convolution", "--entropies", ".5,.99", "--seeds", 3, *TINY)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,8 @@ def test_it_prints_a_table_and_keeps_page_and_figure(isoscope: Isoscope, made: P
     for word in ("convolution", "difference from softmax", "mean over layers", "report.html", "figure.pdf"):
         assert word in answer.out
     assert {file.name for file in made.iterdir()} >= {"report.html", "figure.svg", "figure.pdf", "run.json"}
-    assert len(read_run(made).units()) == 3 * 2 + 3
+    assert len(read_run(made).units()) == 3 * 2 * 2 + 3
+    assert answer.out.index("sigmoid") < answer.out.index("convolution")  # as they were asked for
     again = isoscope("contrast", "characters", *SMALL, "--out", made)
     assert again.out == answer.out
     report = isoscope("report", made)
@@ -40,9 +41,9 @@ def test_it_prints_a_table_and_keeps_page_and_figure(isoscope: Isoscope, made: P
 
 def test_json_has_the_differences(isoscope: Isoscope, made: Path) -> None:
     told = json.loads(isoscope("contrast", "characters", *SMALL, "--out", made, "--json").out)
-    (loss,) = [each for each in told["differences"] if each["measure"] == "loss"]
-    assert loss["arm"] == "convolution"
-    assert loss["n"] in (0, 3)
+    loss = [each for each in told["differences"] if each["measure"] == "loss"]
+    assert [each["arm"] for each in loss] == ["sigmoid", "convolution"]
+    assert all(each["n"] in (0, 3) for each in loss)
     assert len(told["rows"]) == len(read_run(made).frame())
 
 
@@ -62,7 +63,7 @@ def test_a_share_is_made_and_said(
     assert answer.code == 0, answer.err
     assert "no page was written: plotly is not installed" in answer.err
     assert "no figure was written: matplotlib is not installed" in answer.err
-    assert len(read_run(tmp_path / "run").units()) == 2
+    assert len(read_run(tmp_path / "run").units()) == 4
     assert not (tmp_path / "run" / "report.html").exists()
 
 

@@ -137,7 +137,7 @@ def test_the_share_is_kept_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> N
     whole = time.perf_counter() - start
     looks, own = monitor.frame().step.nunique(), monitor._budget.spent
     assert own >= 0.03 * looks
-    assert own <= 0.2 * (whole - own) or looks == 1  # the first is always taken
+    assert own <= 0.2 * (whole - own) + own / looks  # the first is always taken, and no look foreseen exactly
     assert looks < 20
 
 

@@ -83,4 +83,4 @@ def contrast(
     with screen.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):
             progress(done, total)
-    finish_contrast(folder, tuple(asked.arms), json=json)
+    finish_contrast(folder, json=json)

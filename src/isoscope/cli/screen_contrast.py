@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 from rich.table import Table
@@ -21,13 +21,14 @@ _MOST = 6  # quantities in the table; the page has all
 _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
 
 
-def finish_contrast(folder: RunFolder, arms: Sequence[str] = (), *, json: bool = False) -> None:
+def finish_contrast(folder: RunFolder, *, json: bool = False) -> None:
     """Fit what is in the folder, print it, and write page and figure where their libraries are there."""
     rows = folder.frame()
     if rows.empty:
         raise IsoscopeError(f"{folder.path} holds no trial yet; `isoscope contrast` makes them.")
-    found = fit(rows, str(folder.run.question["reference"]), arms)
-    notes = list(dict.fromkeys(_notes(folder)))
+    known = folder.facts()
+    found = fit(rows, str(folder.run.question["reference"]), _arms(known))
+    notes = list(dict.fromkeys(_notes(known)))
     with screen.bar("writing the page"):
         page = _write_page(folder, rows, found)
         drawn = _write_figure(folder, found)
@@ -73,8 +74,14 @@ def _cell(line: pd.Series) -> str:
     return f"{short(line['value'], 2)}{mark}\n\\[{short(low, 2)}, {short(high, 2)}]"
 
 
-def _notes(folder: RunFolder) -> list[str]:
-    told = [note for known in folder.facts().values() for note in known.get("notes", [])]  # type: ignore[attr-defined]
+def _arms(facts: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """The arms in the order in which they were asked for."""
+    places = {(int(str(known["place"])), str(known["arm"])) for known in facts.values() if "place" in known}
+    return [arm for _, arm in sorted(places)]
+
+
+def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:
+    told = [note for known in facts.values() for note in known.get("notes", [])]  # type: ignore[attr-defined]
     return [str(note) for note in told]
 
 

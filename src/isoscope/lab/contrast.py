@@ -63,11 +63,15 @@ Answer = tuple[list[Row], dict[str, object]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One training: an arm, the entropy it is driven to (None: it has no attention) and a seed."""
+    """One training: an arm, the entropy it is driven to (None: it has no attention) and a seed.
+
+    `place` is the arm's among those asked for, so that a page shows them in that order.
+    """
 
     arm: str
     experiment: Experiment
     entropy: float | None
+    place: int
 
     @property
     def revision(self) -> str:
@@ -98,10 +102,12 @@ class Contrast:
     def trials(self) -> list[Trial]:
         """All trials: seed by seed, so that what is done first can be compared first."""
         found = []
-        for seed, (name, arm) in product(range(self.seeds), self.arms.items()):
+        for seed, (place, (name, arm)) in product(range(self.seeds), enumerate(self.arms.items())):
             own = replace(arm, recipe=replace(arm.recipe, seed=seed))
-            aims = () if arm.attention in WITHOUT_ATTENTION else self.entropies
-            found += [Trial(name, self._driven(own, aim), aim) for aim in aims] or [Trial(name, own, None)]
+            if arm.attention in WITHOUT_ATTENTION:
+                found.append(Trial(name, own, None, place))
+            else:
+                found += [Trial(name, self._driven(own, aim), aim, place) for aim in self.entropies]
         return found
 
     def _driven(self, arm: Experiment, aim: float) -> Experiment:
@@ -223,7 +229,8 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
     lesson = _lesson(experiment.task, experiment.data, experiment.length)
     model = experiment.build(lesson).to(device)
     training = Training(model, lesson, experiment.recipe, experiment.penalties())
-    about: dict[str, object] = {"device": _called(device), "trained": asdict(experiment)}
+    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": _called(device)}
+    about["trained"] = asdict(experiment)
     started = time.perf_counter()
     try:
         for _ in training.steps():

@@ -20,7 +20,7 @@ from isoscope.report.figures import Drawn, Panel
 from isoscope.report.marks import HEIGHT, SYMBOLS, blank
 from isoscope.report.page import page
 from isoscope.report.section import Section, explanations
-from isoscope.report.sentences_contrast import LAYER, finding, findings, span, telling
+from isoscope.report.sentences_contrast import CHANCE, LAYER, finding, findings, span, telling
 from isoscope.results.schema import Run
 
 _LINE = 24  # pixels an arm takes in a panel of differences
@@ -59,7 +59,7 @@ def contrast_sections(
     if apart:
         family = Family("At the same entropy", f"How does each arm differ from {arms[0]}?", ())
         own = {arm: colours[arm] for arm in beside}
-        words = "\n".join(findings(whole, told))
+        words = "\n".join([*findings(whole, told), CHANCE])
         found.append(_section("differences", family, words, apart, own, explanations(measures, told)))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]

@@ -64,6 +64,7 @@ FAMILIES: dict[str, Family] = {
             "attended_distance",
             "entropy",
             "largest_score",
+            "attention_mass",
         ),
     ),
     "drift in attention": Family(

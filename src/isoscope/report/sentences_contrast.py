@@ -11,6 +11,7 @@ from isoscope.report.families import Told, name_of, title_of
 from isoscope.report.numbers import short
 
 LAYER = "Mean over layers"
+CHANCE = "Every interval stands for itself: of twenty arms that do not differ, one is told apart by chance."
 _FIRST = ("relative_drift", "mean_cosine_between", "drift_share", "loss")  # what the headline speaks of
 
 
