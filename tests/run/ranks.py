@@ -26,6 +26,14 @@ def alongside() -> nn.Module:
     return nn.parallel.DistributedDataParallel(language(batch_norm=True, dropout=0.2))
 
 
+def compiled() -> nn.Module:
+    return torch.compile(alongside(), backend="eager")  # type: ignore[return-value]
+
+
+def wrapped() -> nn.Module:
+    return nn.Sequential(alongside())
+
+
 def sharded() -> nn.Module:
     mesh, model = init_device_mesh("cpu", (2,)), language(dropout=0.2)
     for block in model.blocks:
@@ -33,10 +41,13 @@ def sharded() -> nn.Module:
     return fully_shard(model, mesh=mesh)
 
 
+WAYS = {"ddp": alongside, "compiled": compiled, "wrapped": wrapped, "fsdp": sharded}
+
+
 def weights(model: nn.Module) -> dict[str, Tensor]:
     """The whole of every weight, on every rank."""
     return {
-        name.removeprefix("module."): (
+        name.removeprefix("_orig_mod.").removeprefix("0.").removeprefix("module."): (
             tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
         ).clone()
         for name, tensor in model.state_dict().items()
@@ -108,7 +119,7 @@ def raised() -> tuple[str, str]:
 def member(rank: int, folder: Path) -> None:
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     found: dict[str, Any] = {}
-    for name, make in (("ddp", alongside), ("fsdp", sharded)):
+    for name, make in WAYS.items():
         found[name] = trained(make, None), trained(make, folder / name)
     found["whole"] = trained(alongside, folder / "whole", counterfactual=True)
     found["own"] = own_probes()

@@ -179,10 +179,45 @@ def test_warn_once_for_a_site() -> None:
     monitor = Monitor(model, probe(), every=1, budget=None)
     with torch.no_grad():
         model.tokens.weight.fill_(torch.nan)
-    with pytest.warns(UserWarning, match="NaN or Inf first at step 0") as said:
+    with pytest.warns(UserWarning, match="NaN or Inf at step 0, beginning at layer.0") as said:
         for step in range(3):
             monitor.step(step)
     assert len(said) == 1
+
+
+def test_nan_that_lasts_is_told_once_and_its_first_step_stays_the_first(tmp_path: Path) -> None:
+    model = language()
+
+    def break_it(step: int) -> None:
+        if step == 2:
+            with torch.no_grad():
+                model.blocks[1].up.weight.fill_(torch.nan)
+
+    # the update of step 2 spreads it to every weight; 24 looks are more than the 16 that an alarm looks back on
+    told, _ = run(model, 0.001, steps=24, happens=break_it, out=tmp_path / "run", measures=["not_finite"])
+    assert [(alarm.step, alarm.site) for alarm in told] == [(3, "layer.0")]
+    written = isoscope.read_run(tmp_path / "run").facts()
+    recorded = [each for known in written.values() for each in known["alarms"]]  # type: ignore[attr-defined]
+    assert {each["words"] for each in recorded} == {told[0].words} and len(recorded) == 15
+
+
+@pytest.mark.parametrize(
+    ("counts", "step", "begins"),
+    [
+        ([0, 0, 5, 3], 2, "NaN or Inf first at step 2, first at layer.1: 5 of 10"),
+        ([5], 0, "NaN or Inf at step 0, beginning at layer.1: 5 of 10"),
+        ([0, 5, 0, 7, 7], 3, "NaN or Inf again at step 3, beginning at layer.1: 7 of 10"),
+        ([5, 0, 7], 2, "NaN or Inf again at step 2, "),
+        ([5, 5], None, ""),  # where it began is out of sight, and was told
+        ([0, 5, 0], None, ""),  # it has passed, and was told
+    ],
+)
+def test_nan_names_a_first_step_only_where_it_can_be_known(
+    counts: list[float], step: int | None, begins: str
+) -> None:
+    found = alarms.not_a_number(rows_of("not_finite", counts))
+    assert (None if found is None else found.step) == step
+    assert found is None or found.words.startswith(begins)
 
 
 def rows_of(measure: str, values: list[float], kind: str = "layer") -> pd.DataFrame:

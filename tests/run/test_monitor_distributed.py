@@ -15,7 +15,7 @@ import torch
 import isoscope
 from isoscope.models.source import Model
 from tests.run.independent import assert_merged
-from tests.run.ranks import STEPS
+from tests.run.ranks import STEPS, WAYS
 from tests.run.training import language, probe
 
 
@@ -29,7 +29,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [pickle.loads((folder / f"rank-{rank}.pickle").read_bytes()) for rank in (0, 1)]
 
 
-@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+@pytest.mark.parametrize("way", WAYS)
 def test_training_is_the_same(ranks: list[dict[str, Any]], way: str) -> None:
     for rank in ranks:
         alone, watched = rank[way]
@@ -38,7 +38,7 @@ def test_training_is_the_same(ranks: list[dict[str, Any]], way: str) -> None:
     assert ranks[0][way][0]["losses"] != ranks[1][way][0]["losses"]  # each has data of its own
 
 
-@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+@pytest.mark.parametrize("way", WAYS)
 def test_two_ranks_give_the_rows_of_one(ranks: list[dict[str, Any]], way: str) -> None:
     first, second = (rank[way][1] for rank in ranks)
     rows = first["rows"]

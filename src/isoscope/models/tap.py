@@ -92,13 +92,15 @@ def _hidden(found: list[Tensor], number: int, block: nn.Module) -> Tensor:
 def at_rest(module: nn.Module) -> Iterator[None]:
     """Eval mode, no gradients, no fast path, nothing compiled: the state in which a model is measured.
 
-    Every module's own train flag is put back afterwards. Hooks never fire inside compiled code, so
+    Every module's own train flag is put back afterwards, and set without `eval()`: adapters that fold their
+    weights into others there would not take them out again. Hooks never fire inside compiled code, so
     compiled models are run eagerly, which recompiles nothing; the fused path of
     nn.TransformerEncoder skips the blocks, so it is switched off.
     """
     training = [part for part in module.modules() if part.training]
     fast = torch.backends.mha.get_fastpath_enabled()
-    module.eval()
+    for part in training:
+        part.training = False
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):

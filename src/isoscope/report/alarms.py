@@ -20,13 +20,13 @@ from isoscope.report.readings import read
 from isoscope.report.step_axis import StepAxis
 
 NEEDS = {
-    "not_a_number": "not_finite",
-    "entropy_collapse": "normalised_entropy",
-    "rank_collapse": "rank_residual",
-    "score_growth": "largest_score",
-    "drift_takes_over": "drift_share",
+    "not_a_number": NOT_FINITE,
+    "entropy_collapse": ("normalised_entropy",),
+    "rank_collapse": ("rank_residual",),
+    "score_growth": ("largest_score",),
+    "drift_takes_over": ("drift_share",),
 }
-"""The measure that an alarm reads, by the name of its function."""
+"""The measures that an alarm reads, by the name of its function; any of them will do."""
 
 COLOURS: tuple[Pair, ...] = (ALARM,)
 
@@ -61,6 +61,17 @@ class Watch:
     looks: int
 
     @property
+    def silence(self) -> str:
+        """What is said where no alarm went off: that is good news only if one could have."""
+        if not self.on:
+            return "No alarm could go off: nothing that they read was measured."
+        return (
+            "No alarm went off at the one look."
+            if self.looks == 1
+            else f"No alarm went off at any of the {self.looks:,} looks."
+        )
+
+    @property
     def marks(self) -> tuple[Mark, ...]:
         """One for each step at which something began."""
         found: dict[int, list[Told]] = {}
@@ -79,7 +90,12 @@ def watch(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watc
     for alarm in sorted(_recorded(facts), key=lambda alarm: alarm.step):
         key = alarm.name, alarm.site
         told[key] = replace(told[key], times=told[key].times + 1) if key in told else alarm
-    first = first_not_finite(read(rows[rows["measure"].isin(NOT_FINITE) & (rows["value"] > 0)]))
+    bad = rows[rows["measure"].isin(NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
+    first = first_not_finite(read(bad))
+    for key, alarm in told.items():
+        if alarm.name == "not_finite":  # recorded while its first step is among the recent ones, on for longer
+            on = bad.loc[bad["step"] >= alarm.step, "step"].nunique()
+            told[key] = replace(alarm, times=max(on, 1))
     if first is not None and not any(alarm.name == "not_finite" for alarm in told.values()):
         words = f"{not_finite(first)}; no alarm was on watch for it."
         told["not_finite", first.site] = Told("not_finite", first.step or 0, first.site, words)
@@ -87,12 +103,12 @@ def watch(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watc
     if not told and not watched:
         return None
     measured = set(rows["measure"].drop_duplicates())
-    off = {name for name in watched if NEEDS.get(name, "") and NEEDS[name] not in measured}
+    off = {name for name in watched if name in NEEDS and measured.isdisjoint(NEEDS[name])}
     said = {name: words or name.replace("_", " ") for name, words in watched.items()}
     return Watch(
         tuple(sorted(told.values(), key=lambda alarm: alarm.step)),
         tuple(words for name, words in said.items() if name not in off),
-        tuple(f"{words} ({NEEDS[name]} was not measured)" for name, words in said.items() if name in off),
+        tuple(f"{words} ({NEEDS[name][0]} was not measured)" for name, words in said.items() if name in off),
         rows["step"].nunique(),
     )
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+import pandas as pd
+
 from isoscope.report.readings import ATTENTION, Reading
 
 NOT_FINITE = ("not_finite", "not_finite_rows")
@@ -33,3 +36,12 @@ def while_whole(readings: list[Reading]) -> list[Reading]:
     most = max(values.values(), default=0)
     last = max((step for step, count in values.items() if count == most), default=None)
     return [r for r in readings if last is None or r.step is None or r.step <= last]
+
+
+def rows_while_whole(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same of rows: of a long run they are too many to be read one by one."""
+    values = rows.loc[np.isfinite(rows["value"].astype(float)) & (rows["kind"] != "training"), "step"]
+    counts = values.value_counts()
+    if counts.empty:
+        return rows
+    return rows[rows["step"].isna() | (rows["step"] <= counts[counts == counts.max()].index.max())]

@@ -1,8 +1,13 @@
-"""What looking took of a training run: one sentence, from what its last unit recorded."""
+"""What looking took of a training run: one sentence, from what its last unit recorded.
+
+Decided here: a unit records the share at the time of its look. What trained after the last look is in no
+unit, so the sentence says up to which step it holds; a unit without a step is the end of the run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 Facts = Mapping[str, Mapping[str, object]]
 _BUDGET = "a budget of "
@@ -13,22 +18,31 @@ def cost(facts: Facts) -> str:
     """How much looking added to the time of training; empty where that is not recorded.
 
     >>> cost({"step 000000": {}, "step 000009": {"budget": {"share spent": 0.0173}}})
-    'Looking added 1.7 % to the time of training.'
+    'Up to step 9, the last look, looking added 1.7 % to the time of training.'
     """
-    last = facts[max(facts)].get("budget") if facts else None
-    share = last.get("share spent") if isinstance(last, Mapping) else None
+    booked = [unit for unit, known in facts.items() if known.get("budget")]
+    last = max(booked, key=_step, default="")
+    budget = facts[last]["budget"] if last else None
+    share = budget.get("share spent") if isinstance(budget, Mapping) else None
     if not isinstance(share, float | int):
         return ""
-    return f"Looking added {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training."
+    took = f"ooking added {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training."
+    return f"L{took}" if _step(last) == inf else f"Up to step {_step(last):,.0f}, the last look, l{took}"
 
 
 def told_once(facts: Facts) -> dict[str, dict[str, object]]:
     """The same facts with the note on the budget in the last unit only, whose numbers are the newest."""
-    last = max(facts, default="")
+    last = max(facts, key=_step, default="")
     return {
         unit: {**known, "notes": [note for note in _notes(known) if unit == last or not _is_budget(note)]}
         for unit, known in facts.items()
     }
+
+
+def _step(unit: str) -> float:
+    """The step of a unit by its name, as a number: as text, "step 1000000" stands before "step 999999"."""
+    number = unit.rpartition(" ")[2]
+    return int(number) if number.isdecimal() else inf
 
 
 def _notes(known: Mapping[str, object]) -> list[object]:

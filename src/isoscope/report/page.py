@@ -27,7 +27,7 @@ from isoscope.report.readings import unique
 from isoscope.report.section import Section, explanations, section_of, trained_section
 from isoscope.report.sentences_weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
 from isoscope.report.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
-from isoscope.report.training import Training, is_training, training
+from isoscope.report.training import Training, first_look, is_training, training
 from isoscope.report.weights import WeightSection, is_weighed, weight_sections
 from isoscope.report.words import SCALE_OF_WORDS, headline, sentences
 from isoscope.results.schema import Run
@@ -50,9 +50,10 @@ def page(
     Where `sections` are given they stand in place of one a family, and `said` is the headline.
     """
     of = training(rows, facts, run.measures) if is_training(run, rows) else None
-    told, every = run.measures, len(rows)
+    told, every, spoken = run.measures, len(rows), rows
+    went_wrong = of.watch if of else first_look(run, rows, facts)
     if of is not None:
-        told, rows = of.told, of.site_rows()
+        told, rows, spoken = of.told, of.site_rows(), of.every
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
     named = [str(m) for m in seen["measure"].drop_duplicates()]
     first = [] if of is None else ["training"]
@@ -65,19 +66,19 @@ def page(
     shown = table(rows if of is None else of.last_rows(heads=False), told)
     return _template().render(
         run=run,
-        headline=headline(rows) if said is None else said,
+        headline=headline(spoken) if said is None else said,
         scale_of_words=SCALE_OF_WORDS,
         scale_of_weights=SCALE_OF_WEIGHTS,
         weighed=weighed,
         sections=sections,
         foldable=bool(weighed) or not all(section.shown.folded for section in sections),
-        health=sentences(rows, "health"),
-        notes=notes(rows, facts if of is None else told_once(facts)),
+        health=sentences(spoken, "health"),
+        notes=notes(spoken, facts if of is None else told_once(facts)),
         columns=columns(shown),
         table=shown,
         total=every,
         table_of=_table_of(shown, every, of),
-        went_wrong=of.watch if of else None,
+        went_wrong=went_wrong,
         of_steps=" ".join(filter(None, [of.axis.said(), cost(facts)])) if of else "",
         right=NUMBERS,
         question=facts_table(run.question),

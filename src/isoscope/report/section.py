@@ -15,7 +15,7 @@ from isoscope.report.colours import Pair
 from isoscope.report.families import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.report.figures import Drawn, Panel, figures
 from isoscope.report.maps import colours, maps
-from isoscope.report.readings import unique
+from isoscope.report.readings import read, unique
 from isoscope.report.scatter import scatter
 from isoscope.report.sentences_training import changed
 from isoscope.report.training import Trained, Training, drawn, live_figures, trained
@@ -104,9 +104,9 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
         covered = unique(m for panel in made.small for m in panel.measures if m not in named)
     clouds = album(points, of.last_rows()) if family == "queries" else None
     large = unique(m for panel in made.large for m in panel.measures)
-    own = {m: [r for r in of.readings if r.measure == m] for m in large}
     changes: list[str] = []
-    for m, found in own.items():
+    for m in large:
+        found = read(of.every[of.every["measure"] == m])
         changes += filter(None, [changed(found, name_of(m, of.told), spanned=not changes)])
     shown = rows["measure"].isin([m for m in named if shown_in(m, family, of.told)])
     return Section(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from isoscope.report.alarms import COLOURS, Mark, Watch, mark, watch
-from isoscope.report.broken import while_whole
+from isoscope.report.broken import rows_while_whole, while_whole
 from isoscope.report.families import Told, family_of, in_order, title_of
 from isoscope.report.figures import KINDS, Drawn, Panel, figures, heading_of
 from isoscope.report.heads_over_steps import HeadsOverSteps, heads_over_steps
@@ -35,9 +35,13 @@ _MAPPED = {"training": 0, "directions": 1}
 
 @dataclass(frozen=True)
 class Training:
-    """What all sections of the page share: rows of the steps drawn, their readings, axis, colours, alarms."""
+    """What all sections of the page share: rows of the steps drawn, their readings, axis, colours, alarms.
+
+    `every` has the rows of sites at all steps: figures leave steps out, and sentences must not.
+    """
 
     rows: pd.DataFrame
+    every: pd.DataFrame
     live: pd.DataFrame
     readings: list[Reading]
     axis: StepAxis
@@ -50,9 +54,8 @@ class Training:
         return self.rows[self.rows["head"].isna()]
 
     def words_rows(self) -> pd.DataFrame:
-        """What sentences speak of: sites, while the run was whole."""
-        own = self.site_rows()
-        return own[own["step"].isin({r.step for r in while_whole(self.readings)})]
+        """What sentences speak of: sites at all steps, drawn or not, while the run was whole."""
+        return rows_while_whole(self.every)
 
     def last_rows(self, *, heads: bool = True) -> pd.DataFrame:
         """The rows of the last step."""
@@ -82,15 +85,23 @@ def is_training(run: Run, rows: pd.DataFrame) -> bool:
     return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() > 1
 
 
+def first_look(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watch | None:
+    """What the alarms said of a run that was looked at once, such as one that an alarm ended at step 0."""
+    own = rows[rows["revision"].fillna("") != LIVE]
+    if run.kind not in KINDS_OF_RUN or own["model"].nunique() != 1:
+        return None
+    return watch(own, facts)
+
+
 def training(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]], told: Told) -> Training:
     """Set the live rows apart, settle the steps that are drawn, and read every whole site once."""
     alive = rows["revision"].fillna("") == LIVE
     own, live = rows[~alive], rows[alive]
     on_watch = watch(own, facts)
     axis = step_axis(own["step"].dropna().astype(int), (m.step for m in on_watch.marks) if on_watch else ())
-    own = own[own["step"].isin(axis.steps)]
+    every, own = own[own["head"].isna()], own[own["step"].isin(axis.steps)]
     readings = read(own[own["head"].isna()])
-    return Training(own, live, readings, axis, depths(readings), on_watch, explained(told, facts))
+    return Training(own, every, live, readings, axis, depths(readings), on_watch, explained(told, facts))
 
 
 def explained(told: Told, facts: Mapping[str, Mapping[str, object]]) -> Told:

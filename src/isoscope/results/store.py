@@ -82,6 +82,11 @@ class RunFolder:
         every = pd.concat(tables, ignore_index=True) if tables else points_frame([]).assign(unit="")
         return every[["unit", *POINT_COLUMNS]].astype({"unit": "str"})
 
+    def known(self, unit: str) -> dict[str, object]:
+        """What is known of one unit; nothing where it is not there."""
+        file = self._file(unit)
+        return self._read(file)[1] if file.exists() else {}
+
     def facts(self) -> dict[str, dict[str, object]]:
         """What is known of each unit, by unit."""
         return {str(facts["unit"]): facts for _, facts in map(self._read, self._files())}

@@ -118,22 +118,35 @@ def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
 
 
 def not_a_number(rows: pd.DataFrame) -> Alarm | None:
-    """NaN or Inf was seen: at which step first, and there at which site first."""
+    """NaN or Inf was seen: at which step first, and there at which site first.
+
+    It names the step at which the bad ones that last until now began. Where that step is no longer among the
+    recent ones nothing is said: it was said then, and the first of those in view would be a wrong one.
+    """
     counted = _layers(rows, "not_finite", "not_finite_rows")
     bad = counted[counted["value"] > 0]
-    if bad.empty:
+    seen, broken = sorted(set(counted["step"])), set(bad["step"])
+    if not seen or seen[-1] not in broken:
         return None
-    step = int(bad["step"].min())
+    clean = [step for step in seen if step not in broken]
+    if not clean and len(seen) > 1:
+        return None
+    step = int(next(step for step in seen if not clean or step > clean[-1]))
     there = bad[bad["step"] == step]
     first = min(there.itertuples(), key=lambda row: _order(str(row.kind), row.layer))
     site = _site(first.kind, first.layer)
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
+    if min(broken) < step:
+        begun = f"again at step {step}, beginning at {site}"
+    elif clean:
+        begun = f"first at step {step}, first at {site}"
+    else:  # nothing was seen before: whether it is the first cannot be told
+        begun = f"at step {step}, beginning at {site}"
     return Alarm(
         "not_finite",
         step,
         site,
-        f"NaN or Inf first at step {step}, first at {site}: {first.value:.0f} of {first.n} {what}; "
-        "everything measured before is kept.",
+        f"NaN or Inf {begun}: {first.value:.0f} of {first.n} {what}; everything measured before is kept.",
     )
 
 

@@ -52,7 +52,7 @@ class Kept:
             raise IsoscopeError(f"{out} holds a run; resume=True takes it up, or give another out.")
         if out is not None:
             _clear_unbegun(Path(out))
-        self.folder: RunFolder | None = None if out is None else open_run(out, run)
+        self.folder: RunFolder | None = None if out is None else open_run(Path(out).absolute(), run)
         self._rows: dict[int, pd.DataFrame] = {}
         self._live: dict[int, pd.DataFrame] = {}
         self._waiting: list[Unit] = []
@@ -67,6 +67,10 @@ class Kept:
         waits = any((unit.step, unit.live) == (step, live) for unit in self._waiting)
         here = step in (self._live if live else self._rows)
         return waits or here or (self.folder is not None and self.folder.has(unit_name(step, live=live)))
+
+    def known(self, step: int) -> Mapping[str, object]:
+        """What the folder knows of this step; nothing where it has none."""
+        return {} if self.folder is None else self.folder.known(unit_name(step))
 
     def recent(self, step: int, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of the last steps before this one, and its own."""
@@ -95,6 +99,7 @@ class Kept:
                 stacklevel=3,
             )
         self._waiting.clear()
+        self._lost.clear()
         return safe
 
     def frame(self) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from isoscope.models.source import Model
 from isoscope.results.schema import frame
 from isoscope.run.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
 from isoscope.run.gradients import EXPLANATIONS, Gradients
+from isoscope.run.identity import weights_sample
 from isoscope.run.kept import Kept, Unit
 from isoscope.run.live import live
 from isoscope.run.observation import Observation
@@ -39,7 +40,7 @@ from isoscope.run.own import explained, own_rows
 from isoscope.run.probe import as_observation, changed_shape, observed, take_up
 from isoscope.run.provenance import new_run
 from isoscope.run.reduced import Ranks, bare, is_sharded, merged
-from isoscope.run.schedule import Budget, Clock, Schedule, as_schedule
+from isoscope.run.schedule import Budget, Clock, Schedule, as_schedule, may_serve
 from isoscope.run.sinks import Sink, Sinks, name_of
 from isoscope.run.untouched import untouched
 
@@ -97,12 +98,16 @@ class Monitor:
     ) -> None:
         if not callable(on_alarm) and on_alarm not in ("warn", "raise"):
             raise IsoscopeError(f"on_alarm is 'warn', 'raise' or a function of an Alarm; got {on_alarm!r}.")
+        for name_, number, least in (("steps", steps, 1), ("points", points, 0)):
+            if number is not None and (not isinstance(number, int) or number < least):
+                raise IsoscopeError(f"{name_} is a whole number from {least} on; got {number!r}.")
         whole = model if isinstance(model, Model) else Model(model, name)
         self._source = replace(whole, module=bare(whole.module))
         self._schedule, self._budget = as_schedule(every), Budget(budget, clock, steps)
         self._alarms, self._on_alarm, self._told = tuple(alarms), on_alarm, set[tuple[str, str]]()
         self._sinks, self._ranks = Sinks(sinks), Ranks.now()
-        self._stopped, self._points, self._latest = "", points, frame([])
+        self._begun, self._stopped, self._points, self._latest = False, "", points, frame([])
+        measures = [measures] if isinstance(measures, str) else measures
         self._asked = None if measures is None else tuple(measures)
         with self._budget.spending(look=False), untouched(self._source.module, _generators(probe)):
             self._probe = take_up(
@@ -131,8 +136,15 @@ class Monitor:
         `values` are numbers of your own, such as {"loss": 1.2}, kept with the rows of a step that is looked
         at; a function that gives them is called on such steps only, on rank 0.
         """
-        self._budget.called()
-        if not self._stopped and self._schedule(step) and self._ranks.told(self._wants(step)):
+        self._budget.called(step)
+        if not self._begun:
+            self._begun = True
+            self._refuse_another(step)
+        if self._stopped:
+            return
+        chosen = self._schedule(step)
+        serves = self._budget.share is not None and may_serve(self._schedule, step)
+        if (chosen or serves) and self._ranks.told(self._wants(step, chosen=chosen)):
             self._look(step, values)
 
     def has(self, step: int) -> bool:
@@ -211,29 +223,41 @@ class Monitor:
         assert kept is not None
         return kept
 
-    def _wants(self, step: int) -> bool:
-        """Whether a step that the schedule chose is to be measured; rank 0 knows."""
-        if not self._ranks.first or self._kept.has(step):
+    def _refuse_another(self, step: int) -> None:
+        """A folder that has the rows of this step, but of other weights, is that of another training."""
+        had = self._kept.known(step).get("first weights") if self._ranks.first else None
+        if self._ranks.told(bool(had) and had != weights_sample(self._source.module)):
+            raise IsoscopeError(
+                f"{self.folder} has rows of step {step} of a model with other weights: it is of another "
+                "training. Give another out, or remove that folder."
+            )
+
+    def _wants(self, step: int, *, chosen: bool) -> bool:
+        """Whether a step that was chosen, or that may serve for one, is to be measured; rank 0 knows."""
+        if not self._ranks.first or not (chosen or self._budget.owes) or self._kept.has(step):
             return False
         if torch.cuda.is_available():
             torch.cuda.synchronize()  # what is still running is training
         self._budget.reached()
-        if not self._budget.affords():
+        affords = self._budget.affords()
+        if affords and not chosen:
+            self._budget.serves()
+        elif chosen and not affords:
             self._budget.passes_over()
-            return False
-        return True
+            if self._budget.passed_over == 1:
+                warnings.warn(self._budget.warning(step), stacklevel=3)
+        return affords
 
     def _look(self, step: int, values: Values | None) -> None:
+        """Look, keep, and tell: what sinks and alarm callbacks take is no training either."""
         alarms: list[Alarm] = []
-        safe: list[Unit] = []
         with self._budget.spending():
             seen = self._observed(replace(self._source, step=step))
             if seen is not None:
                 unit, alarms = self._unit(step, seen, values() if callable(values) else values or {})
-                safe = self._kept.keep(unit)
-        self._sinks.tell(safe)
-        for alarm in self._ranks.told(alarms):
-            self._tell(alarm)
+                self._sinks.tell(self._kept.keep(unit))
+            for alarm in self._ranks.told(alarms):
+                self._tell(alarm)
 
     def _observed(self, source: Model) -> Observation | None:
         """The model as all ranks see it, on rank 0; None elsewhere, and where it cannot be measured."""
@@ -260,11 +284,12 @@ class Monitor:
         """The rows of a step with what is known of it, the alarms among it: on disk before they are told."""
         rows = frame([*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)])
         recent = self._kept.recent(step, rows)
-        found = [alarm for look in self._alarms if (alarm := look(recent)) is not None]
+        found = [alarm for look in self._alarms if (alarm := self._heard(look, recent)) is not None]
         facts = {
             **seen.known(),
             "notes": [*seen.notes(), *self.notes()],
             "budget": self._budget.facts(),
+            "first weights": weights_sample(self._source.module),
             "alarms": [asdict(alarm) for alarm in found],
             "watched": {name_of(look): (look.__doc__ or "").strip().split("\n")[0] for look in self._alarms},
             **({"explained": explained(values)} if values else {}),
@@ -272,6 +297,15 @@ class Monitor:
         points = seen.points(self._points) if self._points else None
         self._latest = rows
         return Unit(step, rows, facts, points=points), found
+
+    def _heard(self, look: AlarmFunction, recent: pd.DataFrame) -> Alarm | None:
+        """What an alarm says; one that fails is taken down, with a warning: its trouble is not training's."""
+        try:
+            return look(recent)
+        except Exception as reason:  # noqa: BLE001  whatever it may be
+            self._alarms = tuple(each for each in self._alarms if each is not look)
+            warnings.warn(f"the alarm {name_of(look)} failed and is taken down: {reason!r}", stacklevel=6)
+            return None
 
     def _tell(self, alarm: Alarm) -> None:
         if (alarm.name, alarm.site) in self._told:
@@ -291,6 +325,7 @@ class Monitor:
 
 def _generators(probe: object) -> tuple[torch.Generator, ...]:
     """The random states of a DataLoader's own, which reading it would move on."""
-    holders = [probe, getattr(probe, "sampler", None)]
+    many = getattr(probe, "batch_sampler", None)
+    holders = [probe, getattr(probe, "sampler", None), many, getattr(many, "sampler", None)]
     own = {id(g): g for h in holders if isinstance(g := getattr(h, "generator", None), torch.Generator)}
     return tuple(own.values())

@@ -57,7 +57,7 @@ MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no 
     "query_key_cosine",
     "query_key_product",
 )
-LARGEST = 1 << 30  # bytes that a probe may hold
+LARGEST, MOST = 1 << 30, 1024  # bytes and batches that a probe may hold
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -117,6 +117,7 @@ def take_up(
 ) -> Probe:
     """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
     choose(measures)  # a name that does not exist is told before anything runs
+    _refuse_probe(given)
     items = list(_copies(open_data(given, source, seed=0) if isinstance(given, str) else given))
     if not items:
         raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")
@@ -193,6 +194,18 @@ def _said(shape: tuple[int, ...] | None) -> str:
     return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
+def _refuse_probe(given: object) -> None:
+    """Say what a probe is where this is none, and where reading it would change training."""
+    if isinstance(given, Tensor) or not isinstance(given, Iterable):
+        kind = "a single tensor" if isinstance(given, Tensor) else type(given).__name__
+        raise IsoscopeError(f"the probe is a list of batches, such as [batch]; got {kind}.")
+    if getattr(given, "persistent_workers", False):
+        raise IsoscopeError(
+            "the probe is a DataLoader with persistent workers, and reading it would set back its epoch; "
+            "give list(itertools.islice(loader, 8)) of a loader of its own."
+        )
+
+
 def _copies(given: Iterable[Any]) -> Iterator[Any]:
     """Each item as a copy on the CPU, so that a loader may use its memory again."""
     size = 0
@@ -204,7 +217,12 @@ def _copies(given: Iterable[Any]) -> Iterator[Any]:
         size += x.numel() * x.element_size()
         return x.detach().to("cpu", copy=True)
 
-    for item in given:
+    for number, item in enumerate(given):
+        if number == MOST:
+            raise IsoscopeError(
+                f"the probe holds more than {MOST} batches; give fewer, such as "
+                "list(itertools.islice(loader, 8))."
+            )
         inputs = item.inputs if isinstance(item, Batch) else item
         made = {name: copy(x) for name, x in inputs.items()} if isinstance(inputs, Mapping) else copy(inputs)
         yield replace(item, inputs=made) if isinstance(item, Batch) else made

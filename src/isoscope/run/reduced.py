@@ -107,5 +107,6 @@ def is_sharded(module: nn.Module) -> bool:
 
 
 def bare(module: nn.Module) -> nn.Module:
-    """The model inside DistributedDataParallel, whose forward would exchange buffers between ranks."""
-    return module.module if isinstance(module, nn.parallel.DistributedDataParallel) else module
+    """The model inside DistributedDataParallel, whose forward would exchange buffers; compiled or not."""
+    inner = getattr(module, "_orig_mod", module)
+    return inner.module if isinstance(inner, nn.parallel.DistributedDataParallel) else module

@@ -2,10 +2,13 @@
 
 A schedule is a plain function step → whether to look. The default is dense at first, where geometry moves
 fastest, and even later: 0, 1, then every √2-fold step to 512, then every 256th. The budget is a share of
-training time. Looks that it cannot pay for are passed over, so a schedule that is too dear is stretched.
-Decided here: a run whose length is not known is taken to be at least 1,000 steps long, so that its dense
-beginning can be paid for in advance; a shorter run may spend more than its share. The first look is always
-taken: only then is it known what one costs.
+training time. A schedule that is too dear for it is stretched: steps of the default that cannot be paid for
+are owed, and taken at later ones; of a schedule of your own they are passed over, and its later steps serve.
+
+Decided here: half of what the whole run may spend can be spent at its beginning; the other half comes with
+the steps, so that something is left for all of them. A run whose length is not known is taken to be at least
+1,000 steps long; a shorter one may spend more than its share. The first look is always taken: only then is it
+known what one costs.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ Schedule = Callable[[int], bool]
 Clock = Callable[[], float]
 
 EVEN_FROM, EVENLY = 512, 256  # steps: 19 looks before, one every so many after
+LATER = 32  # at its multiples steps that are owed are taken: all ranks must know where without asking
 LEAST_STEPS = 1000  # that a run of unknown length is taken to have
 
 
@@ -60,6 +64,17 @@ def as_schedule(every: int | Schedule | None) -> Schedule:
     return every_nth(every)
 
 
+def may_serve(schedule: Schedule, step: int) -> bool:
+    """Whether a step may be taken in place of one that is owed: every 32nd, and of the default only.
+
+    >>> [step for step in range(100) if may_serve(dense_then_even, step)]
+    [0, 32, 64, 96]
+    >>> may_serve(every_nth(10), 32)
+    False
+    """
+    return schedule is dense_then_even and step % LATER == 0
+
+
 class Budget:
     """An account of time: what looking has taken against what training takes beside it.
 
@@ -73,19 +88,23 @@ class Budget:
             raise IsoscopeError(
                 f"budget is a share of training time, above 0 and at most 1, or None; got {share}."
             )
-        self.share, self.clock, self.least = share, clock, LEAST_STEPS if steps is None else steps
+        self.share, self.clock, self._length = share, clock, steps
+        self._least = LEAST_STEPS if steps is None else steps
         self.spent = 0.0  # seconds of looking, getting ready included
         self.looks = 0
         self.passed_over = 0
+        self.served = 0  # later steps that were looked at in place of those
         self._of_looks, self._first_look = 0.0, 0.0
         self._since: float | None = None  # when training was last taken up
         self._training, self._steps, self._new_steps = 0.0, 0, 0
         self._quickest = math.inf  # seconds a step: the first ones warm up, so their mean says too much
 
-    def called(self) -> None:
-        """Count a step of training."""
+    def called(self, step: int = 0) -> None:
+        """Count a step of training; a run that is taken up at a later one has only the rest before it."""
         if self._since is None:
             self._since = self.clock()
+            if self._length is not None:
+                self._least = max(self._length - step, 0)
         else:
             self._new_steps += 1
 
@@ -133,17 +152,38 @@ class Budget:
         return self.spent / self._training if self._training > 0 else math.nan
 
     def affords(self) -> bool:
-        """Whether one more look stays inside the share."""
+        """Whether the better half of one more look can be paid, so that the share is met on average.
+
+        Allowed after t seconds of training, of T that it will take: share · max(t, (t + T) / 2).
+        """
         if self.share is None or self.looks == 0:
             return True
         if self._steps == 0:
             return False
-        foreseen = max(self._training, self.least * self._quickest)
-        return self.spent + self.a_look <= self.share * foreseen
+        allowed = self.share * max(self._training, (self._training + self._least * self._quickest) / 2)
+        return self.spent + self.a_look / 2 <= allowed
+
+    @property
+    def owes(self) -> bool:
+        """Whether more steps were passed over than later ones have served for."""
+        return self.passed_over > self.served
 
     def passes_over(self) -> None:
         """Count a step that the schedule chose and the budget could not pay for."""
         self.passed_over += 1
+
+    def serves(self) -> None:
+        """Count a step that is looked at in place of one that was passed over."""
+        self.served += 1
+
+    def warning(self, step: int) -> str:
+        """Why a step that the schedule chose is not looked at, and what to do about it."""
+        known = "" if self._length is not None else ", or say in steps= how long the run is"
+        return (
+            f"step {step} is not looked at, nor will all others be that the schedule chooses: a look takes "
+            f"{self.a_look:.3g} s and a step of training {self._a_step:.3g} s, too much for "
+            f"budget={self.share}; give a larger budget= (None: no limit) or fewer measures={known}."
+        )
 
     def facts(self) -> dict[str, object]:
         """What a unit records of it."""
@@ -151,7 +191,7 @@ class Budget:
             "share allowed": self.share,
             "share spent": None if math.isnan(self.share_spent) else round(self.share_spent, 5),
             "seconds a look": round(self.a_look, 6),
-            "seconds a step": round(self._training / self._steps, 6) if self._steps else None,
+            "seconds a step": round(self._a_step, 6) if self._steps else None,
             "steps passed over": self.passed_over,
         }
 
@@ -159,8 +199,13 @@ class Budget:
         """A sentence where the schedule was stretched; empty where it was not."""
         if not self.passed_over or self.share is None:
             return ""
-        step = self._training / max(self._steps, 1)
+        instead = f" and looked at {self.served} later ones in their place" if self.served else ""
         return (
             f"a budget of {100 * self.share:g} % passed over {self.passed_over} of the steps that the "
-            f"schedule chose: a look takes {self.a_look:.3g} s, a step of training {step:.3g} s"
+            f"schedule chose{instead}: a look takes {self.a_look:.3g} s, "
+            f"a step of training {self._a_step:.3g} s"
         )
+
+    @property
+    def _a_step(self) -> float:
+        return self._training / max(self._steps, 1)

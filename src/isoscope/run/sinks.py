@@ -26,11 +26,12 @@ class Sinks:
     def tell(self, units: Iterable[Unit]) -> None:
         """Tell the summaries of these units; what is live stays untold, and so do the loop's own numbers."""
         for unit in [each for each in units if not each.live] if self._sinks else ():
-            told = summaries(unit.rows[unit.rows["kind"] != OWN])
+            told, when = (
+                summaries(unit.rows[unit.rows["kind"] != OWN]),
+                f"at step {unit.step} and is told no more",
+            )
             self._sinks = tuple(
-                sink
-                for sink in self._sinks
-                if _spared(partial(sink, unit.step, told), sink, f"at step {unit.step} and is told no more")
+                sink for sink in self._sinks if _spared(partial(sink, unit.step, dict(told)), sink, when)
             )
 
     def close(self) -> None:

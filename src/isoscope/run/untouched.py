@@ -1,12 +1,14 @@
 """Leave a model that trains, and all that it trains with, as if nobody had looked.
 
-Inside, anything may be run; afterwards every random state (torch on CPU and accelerators, Python, NumPy),
-every module's train flag, every buffer, the grad mode and the autocast state are what they were. Gradients
-are not made in the first place: what runs inside is to run without. Three traps are closed here. Autocast
-keeps the casts of weights for a whole region: inside, none that are kept are used, which may be older than
-the weights, and none are added. FSDP2 leaves the weights of its root gathered after a forward: an optimiser
-step would then change shards that nobody reads; so they are sharded again. Buffers are written back past
-autograd, so that no graph that holds them is spoiled; BatchNorm, for one, does not count its writes there.
+Inside, anything may be run; afterwards every random state (torch on CPU and accelerators, Python, NumPy,
+those that modules hold themselves), every module's train flag, every buffer, the grad mode and the autocast
+state are what they were. What a module keeps in other attributes, such as a counter in Python, is not known.
+Gradients are not made in the first place: what runs inside is to run without. Four traps are closed here.
+Autocast keeps the casts of weights for a whole region: inside, none that are kept are used, which may be
+older than the weights, and none are added. FSDP2 leaves the weights of its root gathered after a forward: an
+optimiser step would then change shards that nobody reads; so they are sharded again. DDP exchanges buffers
+before a forward, and remembers that it did: inside it does not. Buffers are written back past autograd, so
+that no graph that holds them is spoiled; BatchNorm, for one, does not count its writes there.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def untouched(module: nn.Module, generators: tuple[torch.Generator, ...] = ()) -
     `generators` are further random states to put back, such as a DataLoader's own.
     """
     with ExitStack() as stack:
-        stack.enter_context(_random_states(generators))
+        own = {id(x): x for part in module.modules() for x in vars(part).values() if _is_random(x)}
+        stack.enter_context(_random_states((*generators, *own.values())))
+        stack.enter_context(_exchanges(module))
         stack.enter_context(_train_flags(module))
         stack.enter_context(_buffers(module))
         stack.enter_context(_modes())
@@ -37,6 +41,24 @@ def untouched(module: nn.Module, generators: tuple[torch.Generator, ...] = ()) -
         # checkpointing says so of every forward without gradient, and means it for training
         warnings.filterwarnings("ignore", message="None of the inputs have requires_grad=True")
         yield
+
+
+def _is_random(held: object) -> bool:
+    return isinstance(held, torch.Generator)
+
+
+@contextmanager
+def _exchanges(module: nn.Module) -> Iterator[None]:
+    """Without what DDP sends from rank to rank before a forward, and remembers having sent."""
+    wrapped = [part for part in module.modules() if isinstance(part, nn.parallel.DistributedDataParallel)]
+    flags = [part.require_forward_param_sync for part in wrapped]
+    for part in wrapped:
+        part.require_forward_param_sync = False
+    try:
+        yield
+    finally:
+        for part, flag in zip(wrapped, flags, strict=True):
+            part.require_forward_param_sync = flag
 
 
 @contextmanager
@@ -71,7 +93,8 @@ def _train_flags(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _buffers(module: nn.Module) -> Iterator[None]:
-    """Put back buffers that were written to or replaced."""
+    """Put back buffers that were written to, replaced, or made for the first time."""
+    none = [(part, name) for part in module.modules() for name, x in part._buffers.items() if x is None]
     held = [
         (part, name, buffer, buffer.detach().clone())
         for part in module.modules()
@@ -84,6 +107,8 @@ def _buffers(module: nn.Module) -> Iterator[None]:
         for part, name, buffer, copy in held:
             part._buffers[name] = buffer
             buffer.data.copy_(copy)
+        for part, name in none:
+            part._buffers[name] = None
 
 
 def writable(buffer: Tensor) -> bool:
