@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from isoscope.report.alarms import Mark, mark, watch
-from isoscope.report.broken import first_not_finite, while_whole
+from isoscope.report.broken import first_not_finite, rows_while_whole, while_whole
+from isoscope.report.cost import cost, told_once
 from isoscope.report.heads_over_steps import MOST_HEADS, heads_over_steps
 from isoscope.report.marks import blank
 from isoscope.report.page import _plotly, page
@@ -174,7 +175,35 @@ def test_no_alarm_is_said_with_what_was_on_watch_and_what_was_not() -> None:
     text = text_of()
     assert "No alarm went off at any of the 7 looks." in text
     assert "1 alarm on watch, 2 not" in text
+    assert '<details class="watched"><summary>' in text and '<a href="#alarms">No alarm</a>' in text
     assert watch(watched(STEPS), {}) is None  # nothing is known of alarms, so nothing is said
+
+
+def test_where_no_alarm_could_go_off_that_is_said_and_why() -> None:
+    rows = watched(STEPS)
+    text = page(a_training(), rows[rows.measure == "mean_norm"], facts(STEPS)).replace(_plotly(), "")
+    assert "No alarm could go off: nothing that they read was measured." in text
+    assert "No alarm went off" not in text and '<a href="#alarms">Alarms</a>' in text
+    assert '<details class="watched" open><summary>No alarms on watch, 3 not</summary>' in text
+    assert text.count("Not on watch: ") == 3 and "(not_finite was not measured)" in text
+    attended = rows[rows.measure == "mean_norm"].assign(measure="not_finite_rows", value=0.0)
+    assert watch(attended, facts(STEPS)).on == ("NaN or Inf was seen.",)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("broken", [None, 3])
+def test_one_look_has_its_alarms(broken: int | None) -> None:
+    given = {3: [alarm(3)]} if broken else {}
+    text = page(a_training(), watched([3], broken_from=broken), facts([3], given)).replace(_plotly(), "")
+    assert ("rank_collapse at step 3 at layer.2" in text) == (broken is not None)
+    assert ("No alarm went off at the one look." in text) == (broken is None)
+    assert text.count('id="alarms"') == 1 and "1 alarm on watch, 2 not" in text
+
+
+def test_nan_is_on_at_as_many_looks_as_saw_it() -> None:
+    nan = alarm(25, "not_finite", "layer.1")  # recorded twice, since alarms see recent steps only
+    found = watch(watched(STEPS, broken_from=25), facts(STEPS, {25: [nan], 100: [nan]}))
+    assert found is not None
+    assert [(told.step, told.times) for told in found.told] == [(25, 4)]
 
 
 def test_the_first_nan_is_told_even_where_no_alarm_was() -> None:
@@ -224,6 +253,31 @@ def test_changes_and_turns_are_told() -> None:
         "on the way it had a peak of 0.4 in layer 3 at step 25."
     )
     assert changed([r for r in readings if r.step == 0], "mean cosine") == ""
+
+
+def test_sentences_speak_of_all_steps_though_figures_leave_some_out() -> None:
+    steps = list(range(200))
+    left_out = next(step for step in range(90, 200) if step not in step_axis(steps).steps)
+    rows = watched(steps, layers=1, heads=0)
+    there = rows.step == left_out
+    rows.loc[there & (rows.measure == "loss"), "value"] = 0.0001
+    peak = there & (rows.measure == "mean_cosine_between") & (rows.layer == 1)
+    rows.loc[peak, ["value", "low", "high"]] = 0.9, 0.89, 0.91
+    of = training(rows, facts(steps), {})
+    assert len(of.axis.steps) == MOST_STEPS and left_out not in of.axis.steps
+    text = page(a_training(), rows, facts(steps)).replace(_plotly(), "")
+    assert f"the lowest is 0.0001 at step {left_out}" in text
+    assert f"a peak of 0.9 in layer 1 at step {left_out}" in text
+    assert text.count(f"a peak of 0.9 in layer 1 at step {left_out}") == 2  # the headline's as well
+    assert set(of.rows.step) == set(of.axis.steps) == {r.step for r in of.readings}
+
+
+@pytest.mark.parametrize("broken_from", [None, 200, 0])
+def test_rows_and_readings_are_whole_alike(broken_from: int | None) -> None:
+    rows = watched(STEPS, broken_from=broken_from)
+    assert set(rows_while_whole(rows).step) == {r.step for r in while_whole(read(rows))}
+    assert rows_while_whole(rows[rows.measure == "loss"]).step.tolist() == STEPS
+    assert rows_while_whole(frame([])).empty
 
 
 def test_what_has_no_interval_is_told_without_a_claim() -> None:
@@ -340,7 +394,20 @@ def test_what_looking_took_is_said_once() -> None:
         known[unit] |= {"notes": [f"a budget of 2 % passed over {number} of the steps", "heed this"]}
         known[unit] |= {"budget": {"share spent": 0.01 * number}}
     text = page(a_training(), watched(STEPS), known).replace(_plotly(), "")
-    assert "Looking added 6.0 % to the time of training." in text
+    assert "Looking added 6.0 % to the time of training up to step 400, the last look." in text
     assert text.count("a budget of 2 % passed over") == 1 and "passed over 6 of" in text
     assert "heed this" in text
     assert "Looking added" not in text_of()
+
+
+def test_the_last_unit_is_that_of_the_last_step_and_the_end_comes_after_all() -> None:
+    def spent(share: float) -> dict[str, object]:
+        return {"budget": {"share spent": share}, "notes": [f"a budget of 2 %, {share}"]}
+
+    # as text "step 1000000" stands before "step 999999"; a batch that trained has no budget
+    known = {"live 2000000": {}, "step 1000000": spent(0.02), "step 999999": spent(0.5)}
+    assert cost(known) == "Looking added 2.0 % to the time of training up to step 1,000,000, the last look."
+    assert {unit for unit, kept in told_once(known).items() if kept["notes"]} == {"step 1000000"}
+    known["end"] = spent(0.01)
+    assert cost(known) == "Looking added 1.0 % to the time of training."
+    assert {unit for unit, kept in told_once(known).items() if kept["notes"]} == {"end"}

@@ -193,7 +193,7 @@ def test_nan_that_lasts_is_told_once_and_its_first_step_stays_the_first(tmp_path
             with torch.no_grad():
                 model.blocks[1].up.weight.fill_(torch.nan)
 
-    # the update of step 2 spreads it to every weight; 24 looks are more than the 16 that an alarm looks back on
+    # the update of step 2 spreads it to every weight; an alarm looks back on 16 of the 24 looks
     told, _ = run(model, 0.001, steps=24, happens=break_it, out=tmp_path / "run", measures=["not_finite"])
     assert [(alarm.step, alarm.site) for alarm in told] == [(3, "layer.0")]
     written = isoscope.read_run(tmp_path / "run").facts()

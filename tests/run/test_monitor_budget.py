@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import isoscope
+from isoscope.report import page as report
 from isoscope.run import monitor as watching
 from isoscope.run.alarms import Alarm
 from isoscope.run.monitor import Monitor
@@ -100,7 +101,7 @@ def test_half_of_a_run_of_known_length_is_paid_in_advance_and_what_is_behind_is_
         clock = Clock()
         budget = Budget(0.02, clock, 2000)
         looks = 0
-        for step in range(first, first + 60):
+        for step in range(first, first + 40):
             clock.now += 1.0
             budget.called(step)
             budget.reached()
@@ -110,8 +111,25 @@ def test_half_of_a_run_of_known_length_is_paid_in_advance_and_what_is_behind_is_
                     clock.now += 1.0
         return looks
 
-    assert early(0) == 20  # 2 % of 1,000 s; the 21st at 50 s of training, half of it, is 20.5 of 20.5 s
+    assert early(0) == 20  # 2 % of half of 2,000 s; the 21st comes at 50
     assert early(1800) == 2
+
+
+def test_training_that_grows_slower_is_looked_at_to_its_end() -> None:
+    """The quickest step says too little of the rest; what has been trained is counted as it was."""
+    clock = Clock()
+    budget = Budget(0.02, clock, 2000)
+    looks = []
+    for step in range(2000):
+        budget.called(step)
+        budget.reached()
+        if budget.affords():
+            looks.append(step)
+            with budget.spending():
+                clock.now += 4.0
+        clock.now += 1.0 if step < 100 else 2.0
+    assert max(after - before for before, after in pairwise([*looks, 2000])) <= 150
+    assert budget.spent <= 0.02 * budget.training + 2.0
 
 
 def slow_looks(
@@ -170,17 +188,70 @@ def test_nothing_waits_for_the_device_unless_a_step_is_owed(monkeypatch: pytest.
     assert len(waits) == len(seen) == len([step for step in range(300) if dense_then_even(step)])
 
 
+@STRETCHED
+def test_all_ranks_ask_at_the_same_steps_whatever_is_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only rank 0 knows what is owed; one that asked at another step would wait for ever."""
+    asked: list[int] = []
+    wants = Monitor._wants
+
+    def noted(self: Monitor, at: int, *, chosen: bool) -> bool:
+        asked.append(at)
+        return wants(self, at, chosen=chosen)
+
+    monkeypatch.setattr(Monitor, "_wants", noted)
+    seen, _ = slow_looks(monkeypatch, 4.0, 700, None, 2000)
+    first = list(asked)
+    asked.clear()
+    monkeypatch.setattr(watching.Ranks, "now", lambda: watching.Ranks(1, 1))  # not the first
+    assert slow_looks(monkeypatch, 4.0, 700, None, 2000)[0] == []
+    assert asked == first and set(seen) < set(first) and any(not dense_then_even(step) for step in seen)
+
+
 def test_the_first_step_passed_over_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(UserWarning) as told:
         slow_looks(monkeypatch, 4.0, 300, None, None)
     assert [str(each.message) for each in told] == [
         "step 3 is not looked at, nor will all others be that the schedule chooses: a look takes 4 s and a "
         "step of training 1 s, too much for budget=0.02; give a larger budget= (None: no limit) or fewer "
-        "measures, or say in steps= how long the run is."
+        "measures=, or say in steps= how long the run is."
     ]
     assert told[0].filename == __file__
-    with pytest.warns(UserWarning, match=r"fewer measures\.$"):
+    with pytest.warns(UserWarning, match=r"fewer measures=\.$"):
         slow_looks(monkeypatch, 4.0, 300, 10, 300)
+
+
+@STRETCHED
+@pytest.mark.parametrize(("budget", "looks"), [(0.02, 1), (None, 10)])
+def test_what_was_passed_over_after_the_last_look_is_in_the_folder(
+    budget: float | None, looks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+
+    def wait() -> None:
+        clock.now += 50.0
+
+    slow(monkeypatch, wait)
+    out = tmp_path / "run"
+    with Monitor(
+        language(), probe(1), every=10, out=out, budget=budget, steps=100, measures=FEW, clock=clock
+    ) as monitor:
+        for step in range(100):
+            monitor.step(step)
+            clock.now += 1.0
+    kept = isoscope.read_run(out)
+    assert kept.frame().step.nunique() == looks
+    assert len([unit for unit in kept.units() if unit.startswith("step")]) == looks
+    if budget is None:
+        assert "end" not in kept.units()  # nothing to note
+        return
+    end = kept.facts()["end"]
+    assert "passed over 9 of the steps" in end["notes"][0]  # type: ignore[index]
+    assert end["budget"]["share spent"] == round(50 / 100, 5)  # type: ignore[index]
+    assert kept.frame("end").empty
+    again = Monitor(language(), probe(1), out=out, budget=None, measures=FEW)
+    assert again.has(0) and again.frame().equals(kept.frame())
+    page = report.page(kept.run, kept.frame(), kept.facts(), kept.points())
+    assert "passed over 9 of the steps" in page
 
 
 @STRETCHED

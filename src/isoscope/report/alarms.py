@@ -93,7 +93,7 @@ def watch(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watc
     bad = rows[rows["measure"].isin(NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
     first = first_not_finite(read(bad))
     for key, alarm in told.items():
-        if alarm.name == "not_finite":  # recorded while its first step is among the recent ones, on for longer
+        if alarm.name == "not_finite":  # it is recorded only while its beginning is among the recent steps
             on = bad.loc[bad["step"] >= alarm.step, "step"].nunique()
             told[key] = replace(alarm, times=max(on, 1))
     if first is not None and not any(alarm.name == "not_finite" for alarm in told.values()):

@@ -18,7 +18,7 @@ def cost(facts: Facts) -> str:
     """How much looking added to the time of training; empty where that is not recorded.
 
     >>> cost({"step 000000": {}, "step 000009": {"budget": {"share spent": 0.0173}}})
-    'Up to step 9, the last look, looking added 1.7 % to the time of training.'
+    'Looking added 1.7 % to the time of training up to step 9, the last look.'
     """
     booked = [unit for unit, known in facts.items() if known.get("budget")]
     last = max(booked, key=_step, default="")
@@ -26,13 +26,14 @@ def cost(facts: Facts) -> str:
     share = budget.get("share spent") if isinstance(budget, Mapping) else None
     if not isinstance(share, float | int):
         return ""
-    took = f"ooking added {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training."
-    return f"L{took}" if _step(last) == inf else f"Up to step {_step(last):,.0f}, the last look, l{took}"
+    until = "" if _step(last) == inf else f" up to step {_step(last):,.0f}, the last look"
+    return f"Looking added {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training{until}."
 
 
 def told_once(facts: Facts) -> dict[str, dict[str, object]]:
-    """The same facts with the note on the budget in the last unit only, whose numbers are the newest."""
-    last = max(facts, key=_step, default="")
+    """The same facts with the note on the budget in the last that has it only: its numbers are the newest."""
+    noted = [unit for unit, known in facts.items() if any(map(_is_budget, _notes(known)))]
+    last = max(noted, key=_step, default="")
     return {
         unit: {**known, "notes": [note for note in _notes(known) if unit == last or not _is_budget(note)]}
         for unit, known in facts.items()

@@ -53,7 +53,7 @@ def page(
     told, every, spoken = run.measures, len(rows), rows
     went_wrong = of.watch if of else first_look(run, rows, facts)
     if of is not None:
-        told, rows, spoken = of.told, of.site_rows(), of.every
+        told, rows, spoken = of.told, of.site_rows(), of.spoken
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
     named = [str(m) for m in seen["measure"].drop_duplicates()]
     first = [] if of is None else ["training"]
@@ -73,7 +73,7 @@ def page(
         sections=sections,
         foldable=bool(weighed) or not all(section.shown.folded for section in sections),
         health=sentences(spoken, "health"),
-        notes=notes(spoken, facts if of is None else told_once(facts)),
+        notes=notes(rows, facts) if of is None else notes(_noted(of.every), told_once(facts)),
         columns=columns(shown),
         table=shown,
         total=every,
@@ -99,6 +99,11 @@ def page(
         points_json=lambda clouds: _json(clouds.data()),
         marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )
+
+
+def _noted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have a note."""
+    return rows[rows["note"].fillna("") != ""]
 
 
 def _table_of(shown: Sequence[object], every: int, of: Training | None) -> str:

@@ -70,9 +70,12 @@ def _ends(pairs: list[tuple[Reading, Reading]]) -> str:
 def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
     """The farthest peak or low on the way, where one stands out."""
     turns = []
+    by_site: dict[str, list[Reading]] = {}
+    for r in found:
+        by_site.setdefault(r.site, []).append(r)
     for a, b in pairs:
         least = TURN * (abs(b.value - a.value) or abs(a.value))
-        for r in (r for r in found if r.site == a.site and r.step not in (a.step, b.step)):
+        for r in (r for r in by_site[a.site] if r.step not in (a.step, b.step)):
             over = r.value - max(a.value, b.value)
             under = min(a.value, b.value) - r.value
             sure = not r.bounded or r.low > max(a.high, b.high) or r.high < min(a.low, b.low)

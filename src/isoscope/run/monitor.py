@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
@@ -199,9 +199,18 @@ class Monitor:
         return [*filter(None, [self._budget.note(), self._stopped])]
 
     def close(self) -> None:
-        """Write what waits, and close the sinks."""
+        """Write what waits, and close the sinks.
+
+        Where there is something to note, a unit "end", without rows, has it, with what looking took in all.
+        """
         self._sinks.tell(self._kept.close())
         self._sinks.close()
+        self._budget.reached()
+        folder = self._kept.folder
+        if folder is not None and self._budget.looks and (self.notes() or folder.has("end")):
+            with suppress(IsoscopeError, OSError):  # rows are safe by now: no reason to end with an error
+                facts = {"notes": self.notes(), "budget": self._budget.facts()}
+                folder.write("end", frame([]), facts)
 
     def __enter__(self) -> Self:
         return self

@@ -154,14 +154,15 @@ class Budget:
     def affords(self) -> bool:
         """Whether the better half of one more look can be paid, so that the share is met on average.
 
-        Allowed after t seconds of training, of T that it will take: share · max(t, (t + T) / 2).
+        Allowed is share · (t + rest / 2): t seconds of training so far, and those that the rest will take at
+        the pace of the quickest steps.
         """
         if self.share is None or self.looks == 0:
             return True
         if self._steps == 0:
             return False
-        allowed = self.share * max(self._training, (self._training + self._least * self._quickest) / 2)
-        return self.spent + self.a_look / 2 <= allowed
+        rest = max(self._least - self._steps, 0) * self._quickest
+        return self.spent + self.a_look / 2 <= self.share * (self._training + rest / 2)
 
     @property
     def owes(self) -> bool:
