@@ -1,4 +1,4 @@
-"""Make the README's picture: the top of the demo's page, as a browser shows it. Needs Chromium."""
+"""Make the README's picture: directions on the demo's page, as a browser shows them. Needs Chromium."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 PAGE, PICTURE = Path("runs/demo/report.html"), Path("docs/demo.png")
+SECTION = "directions"
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 
 
@@ -22,6 +23,7 @@ def main() -> None:
         page = chromium.new_page(viewport={"width": 1280, "height": 845}, color_scheme="light")
         page.goto(PAGE.absolute().as_uri())
         page.wait_for_selector(".main-svg .trace", state="attached")
+        page.locator(f"#{SECTION}").evaluate("section => section.scrollIntoView()")
         page.wait_for_timeout(500)
         page.screenshot(path=PICTURE)
         chromium.close()
