@@ -333,7 +333,8 @@ def test_the_share_is_kept_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> N
     whole = time.perf_counter() - start
     looks, own = monitor.frame().step.nunique(), monitor._budget.spent
     assert own >= 0.03 * looks
-    assert own <= 0.2 * (whole - own) + own / looks  # the first is always taken, and no look foreseen exactly
+    # the first is always taken; a machine may stutter: simulated clocks hold it to .2, and unkept it is 15
+    assert own - monitor._budget._first_look <= 0.4 * (whole - own)
     assert looks < 20
 
 
