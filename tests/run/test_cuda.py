@@ -42,10 +42,10 @@ def differences(there: pd.DataFrame, here: pd.DataFrame) -> dict[str, float]:
     return dict(apart.groupby(merged.measure).max())
 
 
-def check(there: pd.DataFrame, here: pd.DataFrame, **more: float) -> None:
-    found, room = differences(there, here), {**ROOM, **more}
+def check(there: pd.DataFrame, here: pd.DataFrame) -> None:
+    found = differences(there, here)
     assert len(found) > 8
-    assert {name: x for name, x in found.items() if x > room[name]} == {}
+    assert {name: x for name, x in found.items() if x > ROOM[name]} == {}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -86,8 +86,8 @@ def test_a_wide_cloud_reads_as_in_float64(dtype: torch.dtype, shift: float) -> N
 def test_a_wide_cloud_of_few_directions_reads_as_in_float64(dtype: torch.dtype, shift: float) -> None:
     """A coordinate a thousand times as wide as the others, and 628 directions that hold rounding alone.
 
-    In 16 bits that rounding is a millionth of the spread, where sums of tensor cores end: the effective rank,
-    which counts it, has more room there.
+    In 16 bits that rounding is a millionth of the spread, where sums of tensor cores end. On an H200 the
+    effective rank of bfloat16 at shift 0 lies 1.009e-2 off: this fails there until sums are carried further.
     """
     random = torch.Generator().manual_seed(1)
     points = torch.randn(5000, 12, generator=random) @ torch.randn(12, 640, generator=random) / 12**0.5
@@ -97,7 +97,7 @@ def test_a_wide_cloud_of_few_directions_reads_as_in_float64(dtype: torch.dtype, 
     names = [name for name in ROOM if name != "rankme"]
     here = describe(points.double(), sequence=sequence, measures=names).frame()
     there = describe(points.cuda(), sequence=sequence, measures=names).frame()
-    check(there, here, effective_rank=1e-2 if dtype == torch.float32 else 5e-2)
+    check(there, here)
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
