@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.kernels import cloud, scatter
+from isoscope.kernels import cloud
 from isoscope.kernels.cloud import Chunks, CloudSums, OfChunks, cloud_sums, joined, massive_limit
 from isoscope.kernels.sums import norms
 from isoscope.stats.places import Layout
@@ -117,50 +117,6 @@ def test_chunks_are_the_rows_of_their_label() -> None:
     assert Chunks.of(torch.tensor([1, 0]), 2) is None
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_scatter(dtype: torch.dtype) -> None:
-    points, kept, _ = made(1500, 40, 1000.0, dtype)
-    weight = torch.where(kept, torch.rand(len(points)), 0).double()
-    mean = points.double().mean(0)
-    centred = (points.double() - mean) * weight[:, None]
-    expected = centred.T @ centred
-    found = scatter.scatter(points, weight, mean)
-    assert torch.allclose(found, expected, rtol=1e-12, atol=1e-10 * float(expected.abs().max()))
-
-
-@pytest.mark.skipif(not CUDA, reason="the products are those of a GPU")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("shift", [0.0, 1000.0])
-@pytest.mark.parametrize("width", [300, 600])
-def test_scatter_on_the_gpu(width: int, dtype: torch.dtype, shift: float) -> None:
-    points, kept, _ = made(40_000, width, shift, dtype)
-    points = points.cuda()
-    mean, weight = points.double().mean(0), kept.cuda().double()
-    centred = (points.double() - mean) * weight[:, None]
-    expected = centred.T @ centred
-    found = scatter.scatter(points, weight, mean)
-    assert float((found - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
-    mean = (points.double() * weight[:, None]).sum(0) / weight.sum()
-    centred = (points.double() - mean) * weight[:, None]
-    extent = scatter.Extent(points.double().abs().amax(0), centred.var(0))
-    expected, found = centred.T @ centred, scatter.scatter(points, weight, mean, extent)
-    assert float((found - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
-
-
-@pytest.mark.skipif(not INTERPRETED, reason="needs Triton's interpreter")
-def test_a_coordinate_is_split_in_two() -> None:
-    from isoscope.kernels.scatter_triton import split
-
-    points, kept, _ = made(70, 45, 10.0, torch.float32)
-    mean = points.double().mean(0)
-    weight = kept.double()
-    high, low = split(points, weight, mean)
-    exact = (points.double() - mean) * weight[:, None]
-    left = (high.double() + low.double() - exact).abs()
-    assert float((left - 2**-15 * exact.abs()).max()) <= 1e-5
-    assert float((high.double() - exact).abs().max()) > 1e-3, "one number is not enough"
-
-
 @pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_norms_of_rows(dtype: torch.dtype) -> None:
@@ -200,46 +156,3 @@ def test_what_is_massive(
     near = expected.float()
     up = torch.where(near.double() < expected, torch.nextafter(near, torch.tensor(torch.inf)), near)
     assert torch.equal(found[known], up[known])
-
-
-@pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
-def test_matrices_are_merged_in_one_pass() -> None:
-    from isoscope.kernels.scatter_triton import in_units, merged
-
-    device = "cuda" if CUDA else "cpu"
-    one, other = torch.randn(2, 3, 37, 37, dtype=torch.float64, device=device)
-    left, right = torch.randn(2, 3, 37, dtype=torch.float64, device=device)
-    expected = one + other + left[:, :, None] * right[:, None, :]
-    assert torch.allclose(merged(one, other, left, right), expected, rtol=1e-14, atol=1e-14)
-    products, unit = torch.randn(37, 37, device=device), left[0].abs()
-    scaled = products.double() * unit[:, None] * unit + torch.outer(left[1], right[1])
-    found = in_units(products, unit, left[1], right[1], None)
-    assert torch.allclose(found, scaled, rtol=1e-14, atol=1e-14)
-    found = in_units(products, unit, left[1], right[1], one[0])
-    assert torch.allclose(found, one[0] + scaled, rtol=1e-14, atol=1e-14)
-
-
-@pytest.mark.skipif(not INTERPRETED, reason="needs Triton's interpreter")
-@pytest.mark.parametrize("shift", [0.0, 0.3, 30.0])
-def test_a_coordinate_of_bfloat16_is_one_of_float16(shift: float) -> None:
-    """About a point near the mean it is held as it is; about the mean itself it would be rounded."""
-    from isoscope.kernels.scatter_triton import centred
-
-    size = 10.0 ** torch.linspace(-6, 6, 45)
-    points, kept = ((torch.randn(900, 45) + shift) * size).bfloat16(), torch.rand(900) > 0.1
-    points[~kept] = torch.nan
-    sound = points.double()[kept]
-    mean = sound.mean(0)
-    near, unit = scatter.near_mean(mean, scatter.Extent(sound.abs().amax(0), sound.var(0)))
-    assert float(((mean - near).abs() / (mean**2 + sound.var(0)).sqrt()).max()) <= 1 / 256
-    rows = centred(points, kept.double(), near, unit).double()
-    assert not rows[~kept].any()
-    assert float(rows.abs().max()) <= 32768
-    lost = (rows * unit)[kept] - (sound - near)
-    assert float((lost**2).mean(0).div(sound.var(0)).max()) < 1e-9
-    about_mean = centred(points, kept.double(), mean, unit).double()[kept] * unit - (sound - mean)
-    assert float((about_mean**2).mean(0).div(sound.var(0)).max()) > 1e-9
-    whole = sound.T @ sound - len(sound) * torch.outer(mean, mean)
-    found = (rows * unit).T @ (rows * unit) - len(sound) * torch.outer(mean - near, mean - near)
-    wide = sound.std(0)
-    assert float((found - whole).div(torch.outer(wide, wide) * len(sound)).abs().max()) < 1e-5

@@ -30,9 +30,8 @@ class Moments:
         """Fold one batch."""
         seen = seen.thinned
         count, mean = seen.means(parts)
-        extent = seen.extent()
         scatters = [
-            scatter(seen.points[rows], seen.kept[rows].double(), centre, extent)
+            scatter(seen.points[rows], seen.kept[rows].double(), centre)
             for rows, centre in zip(seen.places.rows(parts), mean, strict=True)
         ]
         return cls(count, mean, torch.stack(scatters) if parts > 1 else scatters[0][None])

@@ -21,7 +21,6 @@ from isoscope.kernels.cloud import (
     joined,
     massive_limit,
 )
-from isoscope.kernels.scatter import Extent
 from isoscope.kernels.sums import label_sums
 from isoscope.stats.places import GROUPS, Places, mix
 
@@ -145,14 +144,6 @@ class Vectors:
             member = (torch.arange(parts, device=part.device)[:, None] == part).double()
             count, total = member @ counts, member @ totals
         return count, total / count.clamp_min(1)[:, None]
-
-    def extent(self) -> Extent | None:
-        """How far the coordinates go, where a kernel has found it; the variance is that within chunks."""
-        found = self.unjoined
-        if not isinstance(found, OfChunks):
-            return None
-        count = found.rows[:, 0].sum().clamp_min(1)
-        return Extent(found.dimensions[:, 4].amax(0), found.dimensions[:, 3].sum(0) / count)
 
     @cached_property
     def unjoined(self) -> CloudSums | OfChunks:
