@@ -13,7 +13,7 @@ from isoscope.kernels import scatter
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
-NEAR = {torch.float32: 1e-6, torch.bfloat16: 3e-5, torch.float16: 1e-6}
+NEAR = {torch.float32: 1e-6, torch.bfloat16: 1e-4, torch.float16: 1e-6}
 on_triton = pytest.mark.skipif(
     not (CUDA or os.environ.get("TRITON_INTERPRET") == "1"), reason="needs a GPU or Triton's interpreter"
 )
@@ -21,8 +21,8 @@ on_triton = pytest.mark.skipif(
 
 def made(n: int, width: int, shift: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Points about `shift` spreads, their sizes far apart, and which are kept; the others are no numbers."""
-    size = 10.0 ** torch.linspace(-3, 3, width)[torch.randperm(width)]
-    points = ((torch.randn(n, width) + shift) * (size if dtype != torch.float16 else size.sqrt())).to(dtype)
+    size = 10.0 ** torch.linspace(-2, 2, width)[torch.randperm(width)]
+    points = ((torch.randn(n, width) + shift) * size).to(dtype)
     kept = torch.rand(n) > 0.2
     kept[0] = True
     points[~kept] = torch.tensor([torch.nan, torch.inf, 0.0])[torch.randint(3, (int((~kept).sum()), 1))].to(

@@ -48,7 +48,10 @@ def in_digits(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
     for start in range(0, len(points), _ROWS):
         part = slice(start, start + _ROWS)
         written, unit = digits(points[part], weight[part], mean, count)
-        products = torch.stack([torch._int_mm(written[i], written[j].T) for i, j in pairs])
+        size = written.shape[1]
+        products = torch.empty(len(pairs), size, size, dtype=torch.int32, device=points.device)
+        for product, (i, j) in zip(products, pairs, strict=True):
+            torch._int_mm(written[i], written[j].T, out=product)
         total = added(products, unit, total)
     assert total is not None
     return (total + total.T)[: len(mean), : len(mean)]
