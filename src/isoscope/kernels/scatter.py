@@ -3,10 +3,10 @@
 There, from 512 dimensions on, sums are of whole numbers, which tensor cores add without an error: in floating
 point they drop the last bits of every sum, and clouds of few directions read up to 6 % off. Every centred
 coordinate is rounded to a whole number of units, one unit a dimension, and written in two or three digits of
-base 256, −128 to 127; a product of digits is one of int8, its sum over 65,536 rows fits into int32, and what
-the digits stand for is put together in float64. With two digits a coordinate is known to 1/65,000 of the
-largest of its dimension, a hundredth of the rounding of bfloat16 unless that one is far out; with three to
-1/16 million, as float32 knows it. Twin: the one product in float64.
+base 256, −128 to 127. Products of digits are those of int8, three sums of them over 32,768 rows fit into
+int32, and what they stand for is put together in float64. With two digits a coordinate is known to 1/65,000
+of the largest of its dimension, a hundredth of the rounding of bfloat16 unless that one is far out; with
+three to 1/16 million, as float32 knows it. Twin: the one product in float64.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isoscope.kernels.cloud import fused, triton_there
 from isoscope.kernels.sums import slices
 
 WIDE = 512  # dimensions from which float64 is the slower way by far
-_ROWS = 65536
+_ROWS = 32768
 
 
 def scatter(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
@@ -40,21 +40,15 @@ def scatter(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
 
 def in_digits(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
     """The same from products of digits, about m as float32 knows it: nearer than float32 knows x."""
-    from isoscope.kernels.scatter_triton import added, digits
+    from isoscope.kernels.scatter_triton import digits, multiplied, put_together
 
-    count = 2 if points.dtype == torch.bfloat16 else 3
-    pairs = [(i, j) for i in range(count) for j in range(i, count)]
     total = None
     for start in range(0, len(points), _ROWS):
         part = slice(start, start + _ROWS)
-        written, unit = digits(points[part], weight[part], mean, count)
-        size = written.shape[1]
-        products = torch.empty(len(pairs), size, size, dtype=torch.int32, device=points.device)
-        for product, (i, j) in zip(products, pairs, strict=True):
-            torch._int_mm(written[i], written[j].T, out=product)
-        total = added(products, unit, total)
+        written, unit = digits(points[part], weight[part], mean, 2 if points.dtype == torch.bfloat16 else 3)
+        total = put_together(multiplied(written), unit, total)
     assert total is not None
-    return (total + total.T)[: len(mean), : len(mean)]
+    return total
 
 
 def merged(one: Tensor, other: Tensor, left: Tensor, right: Tensor) -> Tensor:

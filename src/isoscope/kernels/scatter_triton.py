@@ -1,4 +1,4 @@
-"""What the scatter of a cloud needs on a GPU beside matrix products: passes over rows, and over matrices."""
+"""What the scatter of a cloud is made of on a GPU: coordinates as digits, their products, and the whole."""
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,attr-defined"
 
@@ -9,9 +9,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TALL, ROWS, WIDTH = 512, 64, 64  # rows of which one program finds the largest; a tile of rows
-FLAT = 8, 256  # a tile of a matrix
-_FACTOR = 32  # sizes of int8 products are multiples of 8, and more than 16
+TALL, BROAD = 256, (32, 128)  # rows of which one program finds the largest, and its tile
+LONG = (256, 32)  # a tile of rows that is written as digits
+SIDE, DEEP = 128, 128  # a tile of products, and how many rows are multiplied at once
+WARPS, STAGES = 16, 3
+PER = 4096  # rows whose products one program adds up
+SMALL = 32  # a tile of the whole
+FLAT = (8, 256)  # a tile of matrices that are merged
 
 
 @triton.jit
@@ -31,12 +35,12 @@ def _largest_of_rows(
     """The largest |w·(x − m)| of each dimension over `tall` rows."""
     first = tl.program_id(0).to(tl.int64) * tall
     column = tl.program_id(1) * columns + tl.arange(0, columns)
-    largest = tl.zeros([columns], tl.float32)
+    largest = tl.zeros([rows, columns], tl.float32)
     for start in range(0, tall, rows):
         row = first + start + tl.arange(0, rows)
         apart = _centred(points, weight, mean, stride, row, column, n, width)
-        largest = tl.maximum(largest, tl.max(tl.abs(apart), 0))
-    tl.store(out + tl.program_id(0) * width + column, largest, mask=column < width)
+        largest = tl.maximum(largest, tl.abs(apart))
+    tl.store(out + tl.program_id(0) * width + column, tl.max(largest, 0), mask=column < width)
 
 
 @triton.jit
@@ -60,66 +64,117 @@ def _write_digits(
 
 
 def digits(points: Tensor, weight: Tensor, mean: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """w·(x − m) of `points` [n, d] as `count` digits, [count, d, n] in int8, and the unit of each dimension.
+    """w·(x − m) of `points` [n, d] as `count` digits, [count, D, N] in int8, and the unit of each dimension.
 
-    `weight` is [n], `mean` and the units are [d]; digits of zero fill d and n up to multiples of 32.
+    `weight` is [n], `mean` and the units are [d]; zeros fill up d and n to whole tiles, D and N.
     """
     points = points if points.stride(1) == 1 else points.contiguous()
     (n, width), device = points.shape, points.device
-    long, wide = (-(-size // _FACTOR) * _FACTOR for size in (n, width))
-    largest = torch.empty(triton.cdiv(n, TALL), width, device=device)
+    long, wide = triton.cdiv(n, DEEP) * DEEP, triton.cdiv(width, SIDE) * SIDE
     shared = (points, weight.contiguous(), mean.contiguous())
-    columns = triton.cdiv(wide, WIDTH)
-    _largest_of_rows[(len(largest), columns)](
-        *shared, largest, points.stride(0), n, width, tall=TALL, rows=ROWS, columns=WIDTH
+    largest = torch.empty(triton.cdiv(n, TALL), width, device=device)
+    _largest_of_rows[(len(largest), triton.cdiv(width, BROAD[1]))](
+        *shared, largest, points.stride(0), n, width, tall=TALL, rows=BROAD[0], columns=BROAD[1]
     )  # fmt: skip
     most = sum(127 * 256**place for place in range(count))
     per_unit = most / largest.amax(0).clamp_min(1e-30)
     out = torch.empty(count, wide, long, dtype=torch.int8, device=device)
-    _write_digits[(triton.cdiv(long, ROWS), columns)](
+    _write_digits[(triton.cdiv(long, LONG[0]), triton.cdiv(wide, LONG[1]))](
         *shared, per_unit, out, points.stride(0), n, width, long, wide, float(most),
-        count=count, rows=ROWS, columns=WIDTH,
+        count=count, rows=LONG[0], columns=LONG[1],
     )  # fmt: skip
     return out, per_unit.double().reciprocal()
 
 
 @triton.jit
-def _add_products(
-    total, products, unit, out, width, size,
-    count: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr, begun: tl.constexpr,
+def _multiply(
+    one, two, squares, crossed, others, size, long,
+    side: tl.constexpr, deep: tl.constexpr, per: tl.constexpr, first: tl.constexpr, second: tl.constexpr,
 ):  # fmt: skip
-    """Total + u uᵀ·Σ 256^(of their places)·product/2 over pairs of digits i ≤ j, those of i < j twice."""
-    row = tl.program_id(0) * rows + tl.arange(0, rows)
-    column = tl.program_id(1) * columns + tl.arange(0, columns)
-    there = (row < size)[:, None] & (column < size)[None, :]
-    place = row[:, None].to(tl.int64) * size + column[None, :]
-    found = tl.zeros([rows, columns], tl.float64)
-    for order in tl.static_range(2 * count - 1):
-        found = found * 256
-        for i in tl.static_range(count):
-            if i <= order - i and order - i < count:
-                pair = i * count - i * (i - 1) // 2 + order - 2 * i
-                product = tl.load(products + pair * size.to(tl.int64) * size + place, mask=there, other=0)
-                found += product.to(tl.float64) * (0.5 if order == 2 * i else 1.0)
-    down = tl.load(unit + row, mask=row < width, other=0.0)
-    along = tl.load(unit + column, mask=column < width, other=0.0)
-    found = found * (down[:, None] * along[None, :])
-    if begun:
-        found += tl.load(total + place, mask=there, other=0.0)
-    tl.store(out + place, found, mask=there)
+    """Add aaᵀ, abᵀ + baᵀ and bbᵀ over `per` rows to three sums; of tiles on the diagonal and above.
 
-
-def added(products: Tensor, unit: Tensor, total: Tensor | None) -> Tensor:
-    """`total` and half of what `products` stand for, in float64; the other half is its transpose.
-
-    `products` [p, D, D] in int32 are of digits (0, 0), (0, 1), …, (1, 1), …, and `unit` is [d], d ≤ D.
+    Whole numbers may be added in any order: the sums are the same to the last digit every time.
     """
-    size = products.shape[-1]
-    out = torch.empty(size, size, dtype=torch.float64, device=products.device)
-    grid = (triton.cdiv(size, FLAT[0]), triton.cdiv(size, FLAT[1]))
-    _add_products[grid](
-        out if total is None else total, products, unit, out, len(unit), size,
-        count=2 if len(products) == 3 else 3, rows=FLAT[0], columns=FLAT[1], begun=total is not None,
+    down, along = tl.program_id(0), tl.program_id(1)
+    if down <= along:
+        row, column = down * side + tl.arange(0, side), along * side + tl.arange(0, side)
+        at = tl.program_id(2) * per + tl.arange(0, deep)
+        left = row[:, None].to(tl.int64) * long + at[None, :]
+        right = column[None, :].to(tl.int64) * long + at[:, None]
+        of_first = tl.zeros([side, side], tl.int32)
+        of_both = tl.zeros([side, side], tl.int32)
+        of_second = tl.zeros([side, side], tl.int32)
+        for _ in range(0, tl.minimum(per, long - tl.program_id(2) * per), deep):
+            a, b = tl.load(one + left), tl.load(two + left)
+            c, d = tl.load(one + right), tl.load(two + right)
+            of_both = tl.dot(a, d, of_both)
+            of_both = tl.dot(b, c, of_both)
+            if first:
+                of_first = tl.dot(a, c, of_first)
+            if second:
+                of_second = tl.dot(b, d, of_second)
+            left += deep
+            right += deep
+        place = row[:, None].to(tl.int64) * size + column[None, :]
+        tl.atomic_add(crossed + place, of_both, sem="relaxed")
+        if first:
+            tl.atomic_add(squares + place, of_first, sem="relaxed")
+        if second:
+            tl.atomic_add(others + place, of_second, sem="relaxed")
+
+
+def multiplied(written: Tensor) -> Tensor:
+    """The sums of products of digits [c, D, N] by order, Σ over i + j = o, [2c − 1, D, D] in int32.
+
+    What stands below the tiles of the diagonal is left zero.
+    """
+    count, size, long = written.shape
+    sums = torch.zeros(2 * count - 1, size, size, dtype=torch.int32, device=written.device)
+    grid = (size // SIDE, size // SIDE, triton.cdiv(long, PER))
+    for i in range(count):
+        for j in range(i + 1, count):
+            _multiply[grid](
+                written[i], written[j], sums[2 * i], sums[i + j], sums[2 * j], size, long,
+                side=SIDE, deep=DEEP, per=PER, first=i == 0 and j == 1, second=i == 0,
+                num_warps=WARPS, num_stages=STAGES,
+            )  # fmt: skip
+    return sums
+
+
+@triton.jit
+def _put_together(
+    total, sums, unit, out, width, size,
+    orders: tl.constexpr, side: tl.constexpr, small: tl.constexpr, begun: tl.constexpr,
+):  # fmt: skip
+    """What total + u uᵀ·Σ 256^(orders − 1 − o)·sum is, on both sides of the diagonal."""
+    row, column = tl.program_id(0) * small, tl.program_id(1) * small
+    if row // side <= column // side:
+        row += tl.arange(0, small)
+        column += tl.arange(0, small)
+        place = row[:, None].to(tl.int64) * size + column[None, :]
+        found = tl.zeros([small, small], tl.float64)
+        for order in tl.static_range(orders):
+            found = found * 256 + tl.load(sums + order * size.to(tl.int64) * size + place).to(tl.float64)
+        down = tl.load(unit + row, mask=row < width, other=0.0)
+        along = tl.load(unit + column, mask=column < width, other=0.0)
+        found = found * (down[:, None] * along[None, :])
+        there = (row < width)[:, None] & (column < width)[None, :]
+        place = row[:, None].to(tl.int64) * width + column[None, :]
+        if begun:
+            found += tl.load(total + place, mask=there, other=0.0)
+        tl.store(out + place, found, mask=there)
+        mirrored = column[:, None].to(tl.int64) * width + row[None, :]
+        tl.store(out + mirrored, tl.trans(found), mask=tl.trans(there))
+
+
+def put_together(sums: Tensor, unit: Tensor, total: Tensor | None) -> Tensor:
+    """`total` [d, d] and what `sums` [2c − 1, D, D] stand for in units [d], in float64."""
+    orders, size = sums.shape[:2]
+    width = len(unit)
+    out = torch.empty(width, width, dtype=torch.float64, device=sums.device)
+    _put_together[(size // SMALL, size // SMALL)](
+        out if total is None else total, sums, unit, out, width, size,
+        orders=orders, side=SIDE, small=SMALL, begun=total is not None,
     )  # fmt: skip
     return out
 
