@@ -12,7 +12,7 @@ from torch import Tensor
 TALL, BROAD = 256, (32, 128)  # rows of which one program finds the largest, and its tile
 LONG = (256, 32)  # a tile of rows that is written as digits
 SIDE, DEEP = 128, 128  # a tile of products, and how many rows are multiplied at once
-WARPS, STAGES = 16, 3
+WARPS, STAGES = 8, 3
 PER = 4096  # rows whose products one program adds up
 SMALL = 32  # a tile of the whole
 FLAT = (8, 256)  # a tile of matrices that are merged
@@ -107,12 +107,12 @@ def _multiply(
         for _ in range(0, tl.minimum(per, long - tl.program_id(2) * per), deep):
             a, b = tl.load(one + left), tl.load(two + left)
             c, d = tl.load(one + right), tl.load(two + right)
-            of_both = tl.dot(a, d, of_both)
-            of_both = tl.dot(b, c, of_both)
+            of_both = tl.dot(a, d, of_both, out_dtype=tl.int32)
+            of_both = tl.dot(b, c, of_both, out_dtype=tl.int32)
             if first:
-                of_first = tl.dot(a, c, of_first)
+                of_first = tl.dot(a, c, of_first, out_dtype=tl.int32)
             if second:
-                of_second = tl.dot(b, d, of_second)
+                of_second = tl.dot(b, d, of_second, out_dtype=tl.int32)
             left += deep
             right += deep
         place = row[:, None].to(tl.int64) * size + column[None, :]
@@ -147,10 +147,9 @@ def _put_together(
     orders: tl.constexpr, side: tl.constexpr, small: tl.constexpr, begun: tl.constexpr,
 ):  # fmt: skip
     """What total + u uᵀ·Σ 256^(orders − 1 − o)·sum is, on both sides of the diagonal."""
-    row, column = tl.program_id(0) * small, tl.program_id(1) * small
-    if row // side <= column // side:
-        row += tl.arange(0, small)
-        column += tl.arange(0, small)
+    if tl.program_id(0) * small // side <= tl.program_id(1) * small // side:
+        row = tl.program_id(0) * small + tl.arange(0, small)
+        column = tl.program_id(1) * small + tl.arange(0, small)
         place = row[:, None].to(tl.int64) * size + column[None, :]
         found = tl.zeros([small, small], tl.float64)
         for order in tl.static_range(orders):

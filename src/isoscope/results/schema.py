@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 
 import pandas as pd
 
@@ -83,8 +84,6 @@ class Run:
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a tidy table, one column a field, with the types of `COLUMNS`."""
-    held = list(rows)
-    columns = {
-        name: pd.Series([getattr(row, name) for row in held], dtype=kind) for name, kind in COLUMNS.items()
-    }
-    return pd.DataFrame(columns)
+    held = list(zip(*map(attrgetter(*COLUMNS), rows), strict=True)) or [()] * len(COLUMNS)
+    columns = zip(COLUMNS.items(), held, strict=True)
+    return pd.DataFrame({name: pd.Series(values, dtype=kind) for (name, kind), values in columns})

@@ -8,7 +8,7 @@ holds for every model; each threshold below says what stands on either side of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any
@@ -104,7 +104,7 @@ def score_growth(rows: pd.DataFrame) -> Alarm | None:
 
 def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
     """More than 0.9 of the variance of a layer's scores is the mean query's, and attention is not even."""
-    found = _past(_uneven(rows), "drift_share", LARGEST_SHARE, below=False, crossed=False)
+    found = _past(rows, "drift_share", LARGEST_SHARE, below=False, crossed=False, but=_even(rows))
     if found is None:
         return None
     step, site, value, _ = found
@@ -160,11 +160,18 @@ ALARMS: tuple[AlarmFunction, ...] = (
 
 
 def _past(
-    rows: pd.DataFrame, measure: str, threshold: float, *, below: bool, crossed: bool
+    rows: pd.DataFrame,
+    measure: str,
+    threshold: float,
+    *,
+    below: bool,
+    crossed: bool,
+    but: Container[str] = (),
 ) -> tuple[int, str, float, float] | None:
     """The site that is furthest past the threshold at the last step: step, site, value, farthest before.
 
-    Where it must have `crossed` it, some earlier step must lie on the other side.
+    Sites in `but` are passed over. Where it must have `crossed` it, some earlier step must lie on the other
+    side.
     """
     mine = _layers(rows, measure)
     if mine.empty:
@@ -183,7 +190,9 @@ def _past(
     found = [
         (value, site)
         for site, value in last.items()
-        if value > sign * threshold and not (crossed and min(before.get(site, [inf])) > sign * threshold)
+        if value > sign * threshold
+        and site not in but
+        and not (crossed and min(before.get(site, [inf])) > sign * threshold)
     ]
     if not found:
         return None
@@ -191,22 +200,18 @@ def _past(
     return step, site, sign * value, sign * min(before.get(site, [nan]))
 
 
-def _uneven(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the last step without the sites whose attention is even there; those before as they are."""
+def _even(rows: pd.DataFrame) -> set[str]:
+    """The sites whose attention is even at the last step."""
+    entropy = _layers(rows, "normalised_entropy")
+    places = zip(*(entropy[name] for name in ("kind", "layer", "step", "value")), strict=True)
     step = rows["step"].max()
-    entropy = _layers(rows[rows["step"] == step], "normalised_entropy")
-    sites = zip(entropy["kind"], entropy["layer"], entropy["value"], strict=True)
-    even = {_site(kind, layer) for kind, layer, value in sites if value > EVEN}
-    if not even:
-        return rows
-    places = zip(rows["kind"], rows["layer"], rows["step"], strict=True)
-    return rows[[not (at == step and _site(kind, layer) in even) for kind, layer, at in places]]
+    return {_site(kind, layer) for kind, layer, at, value in places if at == step and value > EVEN}
 
 
 def _layers(rows: pd.DataFrame, *measures: str) -> pd.DataFrame:
     """The rows of whole sites, of these measures; of all columns, those that are looked at."""
-    wanted = np.flatnonzero(rows["measure"].isin(measures) & rows["head"].isna())
-    return rows[["measure", "kind", "layer", "step", "value", "n"]].take(wanted)
+    whole = rows[["measure", "kind", "layer", "step", "value", "n"]].take(np.flatnonzero(rows["head"].isna()))
+    return whole.take(np.flatnonzero(whole["measure"].isin(measures)))  # heads are nine rows of ten
 
 
 def _site(kind: Any, layer: Any) -> str:

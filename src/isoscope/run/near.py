@@ -6,12 +6,12 @@ A look has several hundred small tensors, and a copy of each would wait for the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+from isoscope.stats.base import field_names
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def _tensors(held: Any) -> Iterator[Tensor]:
         for part in held.values():
             yield from _tensors(part)
     else:
-        for name in _names(held.__class__):
+        for name in field_names(held.__class__):
             yield from _tensors(getattr(held, name))
 
 
@@ -56,12 +56,6 @@ def _rebuilt(held: Any, copies: Mapping[int, Tensor]) -> Any:
         return copies.get(id(held), held)
     if isinstance(held, Mapping):
         return {key: _rebuilt(part, copies) for key, part in held.items()}
-    if not (names := _names(held.__class__)):
+    if not (names := field_names(held.__class__)):
         return held
     return held.__class__(**{name: _rebuilt(getattr(held, name), copies) for name in names})
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of record; none of anything else."""
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
@@ -56,15 +57,20 @@ def unstacked(record: T, many: int) -> list[T]:
     return made
 
 
+@cache
+def field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of record; none of anything else."""
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+
+
 def _tensors(record: Any) -> Iterator[Tensor]:
-    for field in fields(record):
-        value = getattr(record, field.name)
-        yield from _tensors(value) if is_dataclass(value) else (value,)
+    for name in field_names(record.__class__):
+        value = getattr(record, name)
+        yield from _tensors(value) if field_names(value.__class__) else (value,)
 
 
 def _rebuilt(record: Any, values: Iterator[Tensor]) -> Any:
-    made = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        made[field.name] = _rebuilt(value, values) if is_dataclass(value) else next(values)
-    return type(record)(**made)
+    held = (getattr(record, name) for name in field_names(record.__class__))
+    return record.__class__(
+        *(_rebuilt(value, values) if field_names(value.__class__) else next(values) for value in held)
+    )
