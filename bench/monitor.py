@@ -23,7 +23,7 @@ from isoscope.run.monitor import Monitor
 
 CUDA = torch.cuda.is_available()
 WIDTH, LAYERS, HEADS, VOCABULARY = (768, 12, 12, 50_257) if CUDA else (64, 2, 2, 256)
-SEQUENCES, LENGTH = (20, 1024) if CUDA else (8, 64)
+SEQUENCES, LENGTH = (24, 1024) if CUDA else (8, 64)
 PROBE = 8  # sequences, one batch
 STEPS, TURN, WARM = 2000, 250, 20
 FEWER = 8 if CUDA else 1  # on a GPU the one alone makes an eighth of the steps: it is compared step by step
