@@ -9,11 +9,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TALL, BROAD = 256, (32, 128)  # rows of which one program finds the largest, and its tile
+TALL, BROAD = 512, (16, 256)  # rows of which one program finds the largest, and its tile
 LONG = (256, 32)  # a tile of rows that is written as digits
 SIDE, DEEP = 128, 128  # a tile of products, and how many rows are multiplied at once
 WARPS, STAGES = 8, 3
-PER = 4096  # rows whose products one program adds up
+PER = 8192  # rows whose products one program adds up
 SMALL = 32  # a tile of the whole
 FLAT = (8, 256)  # a tile of matrices that are merged
 
