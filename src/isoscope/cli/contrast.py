@@ -1,4 +1,4 @@
-"""`isoscope contrast`: arms of attention against each other, at the same sharpness."""
+"""`isoscope contrast`: arms against each other, at the same sharpness or as they come."""
 
 from __future__ import annotations
 
@@ -35,11 +35,25 @@ def contrast(
     ] = "pre",
     penalty: Annotated[
         list[str] | None,
-        typer.Option(help="A penalty; 'none' is without. May be given again: every arm is tried with each."),
+        typer.Option(
+            help="Penalties, separated by semicolons; 'none' is without. May be given again: every arm is "
+            "tried with each."
+        ),
     ] = None,
     entropies: Annotated[
-        str, typer.Option(help="To how many entropies each is driven (from .35 to .75), or a list: .4,.6.")
+        str,
+        typer.Option(
+            help="To how many entropies each is driven (from .35 to .75), or a list: .4,.6; 'none': arms as "
+            "they come, weights and all."
+        ),
     ] = "3",
+    probe: Annotated[
+        str,
+        typer.Option(
+            help="What a linear reader is to find in the states: 'order', a file of label, tab, text, or a "
+            "folder with a folder a class."
+        ),
+    ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds; an interval takes three.")] = 5,
     strength: Annotated[float, typer.Option(min=0.0, help="How strongly they are driven.")] = 10.0,
     layers: Layers = 4,
@@ -59,7 +73,7 @@ def contrast(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Train arms to the same entropies, and see what differs between them there; goes on trial by trial."""
+    """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
     from isoscope.cli import screen
     from isoscope.cli.screen_contrast import finish_contrast
     from isoscope.lab import contrast as lab
@@ -73,10 +87,11 @@ def contrast(
         ),
         parse_names(attention) or [],
         parse_names(norm) or [],
-        penalty or [lab.NO_PENALTY],
+        [each.strip() for given in penalty or [lab.NO_PENALTY] for each in given.split(";")],
         lab.parse_entropies(entropies),
         seeds,
         strength,
+        probe,
     )
     share, where = lab.parse_share(only), device_for(device)
     folder = lab.open_contrast(asked, out or default_out(f"contrast {task}", lab.run_of(asked).id))

@@ -13,7 +13,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast_fit import Fitted, fit
 from isoscope.report.families import title_of
 from isoscope.report.numbers import short
-from isoscope.report.sentences_contrast import finding
+from isoscope.report.sentences_contrast import as_they_came, finding
 from isoscope.results import store
 from isoscope.results.store import RunFolder
 
@@ -53,15 +53,23 @@ def _table(found: Fitted, folder: RunFolder) -> Table:
     seeds = int(whole["n"].max())
     kind = "95 % interval; * it excludes 0" if whole["low"].notna().any() else "least, most of the seeds"
     caption = f"difference from {found.arms[0]}{where}, mean over layers [{kind}], {seeds} seeds"
-    table = Table(caption=caption, caption_justify="left")
+    table = Table(caption=Text(caption), caption_justify="left")  # its brackets are no markup
     table.add_column("arm", no_wrap=True)
     measures = [str(m) for m in whole["measure"].drop_duplicates()][:_MOST]
     for measure in measures:
         table.add_column(Text(title_of(measure, folder.run.measures)), justify="right", min_width=_INTERVAL)
+    if as_they_came(found.differences):
+        own = found.points[(found.points["layer"] == 0) & (found.points["arm"] == found.arms[0])]
+        means = own.groupby("measure")["value"].mean()
+        table.add_row(Text(f"{found.arms[0]}: its own"), *(_mean(means.get(name)) for name in measures))
     for arm in found.arms[1:]:
-        own = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
-        table.add_row(Text(arm), *(own.get(measure, "") for measure in measures))
+        cells = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
+        table.add_row(Text(arm), *(cells.get(measure, "") for measure in measures))
     return table
+
+
+def _mean(value: float | None) -> str:
+    return "–" if value is None or pd.isna(value) else short(value)
 
 
 def _cell(line: pd.Series) -> str:

@@ -1,18 +1,17 @@
-"""Arms against each other at the same sharpness: attention × norm × penalty, entropies and seeds.
+"""Arms against each other: attention × norm × penalty, from several seeds.
 
 Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps
-from every seed. A trial is a unit of a run folder, so that a contrast is taken up trial by trial, grows by
-more arms and seeds, and may be spread over sittings and machines. What it says is in contrast_fit.py.
+from every seed; or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so
+that a contrast is taken up trial by trial, grows by more arms and seeds, and may be spread over sittings and
+machines. What is read of a trial is in contrast_trial.py, what a contrast says in contrast_fit.py.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,94 +19,63 @@ from pathlib import Path
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.experiment import Experiment, probe_of
-from isoscope.lab.tasks.base import Lesson
-from isoscope.lab.training import Diverged, Training
+from isoscope.lab.contrast_trial import (
+    MEASURES,
+    WITHOUT_ATTENTION,
+    Answer,
+    Trial,
+    lesson_of,
+    questions_of,
+    told_besides,
+    try_,
+)
+from isoscope.lab.experiment import Experiment
 from isoscope.measures.table import choose
-from isoscope.models.source import Model
-from isoscope.results.schema import Row, Run
+from isoscope.results.schema import Run
 from isoscope.results.store import RunFolder, open_run
-from isoscope.run.observe import observe
-from isoscope.run.own import OWN, explained, own_rows
+from isoscope.run.own import explained
 from isoscope.run.provenance import new_run
 
-MEASURES = (
-    "mean_cosine_between",
-    "mean_cosine",
-    "relative_drift",
-    "mean_norm",
-    "isoscore",
-    "participation_ratio_split",
-    "effective_rank",
-    "rank_residual",
-    "normalised_entropy",
-    "attention_mass",
-    "largest_weight",
-    "score_std",
-    "largest_score",
-    "sink_mass",
-    "drift_share",
-    "normalised_entropy_without_drift",
-    "query_relative_drift",
-    "key_relative_drift",
-    "query_key_cosine",
-)
-WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to
 ENTROPIES = (0.35, 0.75)  # where the least and the largest target is, unless they are listed
 STRENGTH = 10.0
 NO_PENALTY = "none"
+AS_THEY_COME = "none"
 _APART = ("attention", "norm", "penalty", "checkpoints", "seed")  # knobs of an arm, or of no trial
-
-Answer = tuple[list[Row], dict[str, object]]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One training: an arm, the entropy it is driven to (None: it has no attention) and a seed.
-
-    `place` is the arm's among those asked for, so that a page shows them in that order.
-    """
-
-    arm: str
-    experiment: Experiment
-    entropy: float | None
-    place: int
-
-    @property
-    def revision(self) -> str:
-        """What its rows call it beside the arm."""
-        aim = "" if self.entropy is None else f"entropy {self.entropy:g}, "
-        return f"{aim}seed {self.experiment.recipe.seed}"
-
-    @property
-    def unit(self) -> str:
-        """What a run folder calls it."""
-        return f"{self.arm}, {self.revision}"
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """What is compared: arms by name (the first is the reference), at these entropies, from these seeds."""
+    """What is compared: arms by name (the first is the reference), at these entropies, from these seeds.
+
+    Without entropies arms are compared as they come, weights and all; `probe` is what their states are asked.
+    """
 
     arms: dict[str, Experiment]
     entropies: tuple[float, ...]
     seeds: int
     strength: float = STRENGTH
+    probe: str = ""
 
     @property
     def reference(self) -> str:
         """The arm that the others are held against."""
         return next(iter(self.arms))
 
+    @property
+    def driven(self) -> bool:
+        """Whether arms are driven to entropies."""
+        return bool(self.entropies)
+
     def trials(self) -> list[Trial]:
         """All trials: seed by seed, so that what is done first can be compared first."""
         found = []
         for seed, (place, (name, arm)) in product(range(self.seeds), enumerate(self.arms.items())):
             own = replace(arm, recipe=replace(arm.recipe, seed=seed))
-            if arm.attention in WITHOUT_ATTENTION:
-                found.append(Trial(name, own, None, place))
+            if not self.driven or arm.attention in WITHOUT_ATTENTION:
+                found.append(Trial(name, own, None, place, not self.driven, self.probe))
             else:
-                found += [Trial(name, self._driven(own, aim), aim, place) for aim in self.entropies]
+                driven = [(self._driven(own, aim), aim) for aim in self.entropies]
+                found += [Trial(name, each, aim, place, probe=self.probe) for each, aim in driven]
         return found
 
     def _driven(self, arm: Experiment, aim: float) -> Experiment:
@@ -123,28 +91,37 @@ def contrast(
     entropies: Sequence[float],
     seeds: int,
     strength: float = STRENGTH,
+    probe: str = "",
 ) -> Contrast:
-    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`."""
+    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`.
+
+    Arms as they come (no `entropies`) are named by what tells them apart.
+    """
     arms = {}
     for one, two, three in product(attention, norm, penalty):
         none = three in ("", NO_PENALTY)
         words = [one, two if len(norm) > 1 or two != "pre" else "", "" if none else three]
+        if not entropies:
+            lists = ((attention, one), (norm, two), (penalty, three or NO_PENALTY))
+            words = [word for several, word in lists if len(several) > 1]
         arms[", ".join(filter(None, words))] = replace(
             base, attention=one, norm=two, penalty="" if none else three
         )
     if len(arms) < 2:
         raise IsoscopeError("a contrast has two arms or more; name them as in --attention softmax,qk-norm.")
-    if len(set(entropies)) < 2 and set(attention) - set(WITHOUT_ATTENTION):
+    if len(set(entropies)) == 1 and set(attention) - set(WITHOUT_ATTENTION):
         raise IsoscopeError("a line needs two entropies or more; write --entropies 3, or a list as .4,.6.")
-    return Contrast(arms, tuple(sorted(set(entropies))), seeds, strength)
+    return Contrast(arms, tuple(sorted(set(entropies))), seeds, strength, probe)
 
 
 def parse_entropies(written: str) -> tuple[float, ...]:
-    """A number of targets, spread evenly, or a list of them.
+    """A number of targets, spread evenly, or a list of them; "none" for arms as they come.
 
-    >>> parse_entropies("3"), parse_entropies(".4,.6")
-    ((0.35, 0.55, 0.75), (0.4, 0.6))
+    >>> parse_entropies("3"), parse_entropies(".4,.6"), parse_entropies("none")
+    ((0.35, 0.55, 0.75), (0.4, 0.6), ())
     """
+    if written.strip() == AS_THEY_COME:
+        return ()
     words = [word.strip() for word in written.split(",") if word.strip()]
     low, high = ENTROPIES
     if len(words) == 1 and words[0].isdecimal() and int(words[0]) > 1:
@@ -157,7 +134,7 @@ def parse_entropies(written: str) -> tuple[float, ...]:
     if len(found) < 2 or not all(0 < each < 1 for each in found):
         raise IsoscopeError(
             "--entropies is how many, 2 or more, or a list of normalised entropies between 0 and 1 such as "
-            f".4,.6; got '{written}'."
+            f".4,.6, or '{AS_THEY_COME}'; got '{written}'."
         )
     return found
 
@@ -182,12 +159,24 @@ def open_contrast(asked: Contrast, out: Path) -> RunFolder:
 def run_of(asked: Contrast) -> Run:
     """What is asked of every trial alike."""
     base = asked.arms[asked.reference]
-    fixed = {name: value for name, value in base.fixed().items() if name not in _APART}
-    question = {**fixed, **_lesson(base.task, base.data, base.length).facts}
-    question |= {"reference": asked.reference, "strength": asked.strength, "measured": list(MEASURES)}
-    run = new_run("contrast", f"arms of attention on {base.task}", question, choose(MEASURES))
+    apart = [name for name in _APART if asked.driven or name not in _shared(asked)]
+    fixed = {name: value for name, value in base.fixed().items() if name not in apart}
+    question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
+    question |= {"reference": asked.reference, "measured": list(MEASURES)}
+    question |= {"strength": asked.strength} if asked.driven else {"driven": False}
+    if asked.probe:
+        question |= questions_of(asked.probe, base.task, base.data, base.length).facts
+    title = f"arms {'of attention ' if asked.driven else ''}on {base.task}"
+    run = new_run("contrast", title, question, choose(MEASURES))
     loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
-    return replace(run, measures={**run.measures, "loss": loss})
+    besides = told_besides() if asked.probe or not asked.driven else {}
+    return replace(run, measures={**run.measures, "loss": loss, **besides})
+
+
+def _shared(asked: Contrast) -> list[str]:
+    """The knobs of an arm in which all arms are alike: their names do not tell them."""
+    arms = list(asked.arms.values())
+    return [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
 
 
 def make(
@@ -198,8 +187,8 @@ def make(
     mine = [trial for number, trial in enumerate(asked.trials()) if number % count == first]
     left = [trial for trial in mine if not folder.has(trial.unit)]
     yield len(mine) - len(left), len(mine)
-    for done, (trial, (rows, facts)) in enumerate(_answers(left, folder.run.id, device, parallel), start=1):
-        folder.write(trial.unit, rows, facts)
+    for done, (trial, answer) in enumerate(_answers(left, folder.run.id, device, parallel), start=1):
+        folder.write(trial.unit, *answer)
         yield len(mine) - len(left) + done, len(mine)
 
 
@@ -221,41 +210,3 @@ def _answers(trials: Sequence[Trial], run: str, device: str, parallel: int) -> I
         ) from reason
     finally:
         workers.shutdown(cancel_futures=True)
-
-
-def try_(trial: Trial, run: str, device: str) -> Answer:
-    """Train one arm and measure it after the last step; a training that went wrong is a row of NaN."""
-    experiment = trial.experiment
-    lesson = _lesson(experiment.task, experiment.data, experiment.length)
-    model = experiment.build(lesson).to(device)
-    training = Training(model, lesson, experiment.recipe, experiment.penalties())
-    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": _called(device)}
-    about["trained"] = asdict(experiment)
-    started = time.perf_counter()
-    try:
-        for _ in training.steps():
-            pass
-    except Diverged as reason:
-        steps = experiment.recipe.steps
-        lost = Row(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", float("nan"), 1)
-        words = f"{trial.unit}: {reason}"
-        return [replace(lost, note="the training went wrong")], {**about, "notes": [words]}
-    about["seconds of training"] = round(time.perf_counter() - started, 2)
-    about["parameters"] = sum(weight.numel() for weight in model.parameters())
-    source = Model(model, trial.arm, trial.revision, step=experiment.recipe.steps)
-    attends = experiment.attention not in WITHOUT_ATTENTION
-    asked = [each.name for each in choose(MEASURES) if attends or each.at != "attention"]
-    with training.precision():
-        seen = observe(source, probe_of(lesson), measures=asked, counterfactual=attends)
-        rows = [*seen.rows(run), *own_rows({"loss": training.held_loss()}, seen, run)]
-    return rows, {**seen.known(), **about}
-
-
-@lru_cache(maxsize=1)
-def _lesson(task: str, data: str, length: int) -> Lesson:
-    """Read once for all trials."""
-    return Experiment(task=task, data=data, length=length).lesson()
-
-
-def _called(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

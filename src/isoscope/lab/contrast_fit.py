@@ -4,7 +4,8 @@ Of every layer, arm and seed a straight line is fitted through the trials, quant
 entropy that was measured in that layer. Arms are compared where all were measured and nowhere else: at the
 middle of the common range of entropies (where all arms have none, at that of the arm and the reference). The
 difference of two lines there is paired by seed; its mean over seeds has a t interval where there are three.
-An arm without attention has no entropy: its line is level.
+An arm without attention has no entropy: its line is level. Where no trial was driven to an entropy arms are
+compared as they came: every line is level, and the difference is that of the trials of a seed.
 """
 
 from __future__ import annotations
@@ -28,10 +29,40 @@ QUANTITIES = (
     "sink_mass",
     "attention_mass",
 )
+AS_THEY_CAME = (
+    "loss",
+    "perplexity",
+    "accuracy",
+    "probe_accuracy",
+    "normalised_entropy",
+    "spectrum_variance",
+    "trace",
+    "frobenius",
+    "spectrum_mean",
+    "propagation_mean",
+    "propagation_range",
+    "propagation_agreement",
+    "trace_on_data",
+    "frobenius_on_data",
+    "mean_cosine_between",
+    "relative_drift",
+    "isoscore",
+    "effective_rank",
+    "rank_residual",
+    "score_std",
+    "drift_share",
+    "query_relative_drift",
+    "key_relative_drift",
+    "sink_mass",
+    "attention_mass",
+)
+"""The quantities of arms that were driven nowhere: the entropy is one of them."""
 LEAST = 3  # seeds for an interval
+FEW = "measured at fewer than two entropies"
 LEVEL = "without attention: the same at every entropy"
 _ENTROPY = "normalised_entropy"
 _TRIAL = ["arm", "aim", "seed"]
+_KINDS = ["layer", "attention", "mixed_attention", "query_key"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +79,14 @@ class Fitted:
 
 
 def fit(
-    rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] = QUANTITIES
+    rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] | None = None
 ) -> Fitted:
     """All lines and differences; `arms` come in this order after the reference, others behind them."""
-    points = points_of(rows, quantities)
+    driven = bool(rows["revision"].str.startswith("entropy ").any())
+    points = points_of(rows, quantities or (QUANTITIES if driven else AS_THEY_CAME))
+    if not driven:  # of what nobody has, such as a mass that a softmax has not, nothing is said
+        points = points[points.groupby("measure")["value"].transform("count") > 0].reset_index(drop=True)
+    why = FEW if driven else "not measured"
     there = list(dict.fromkeys([reference, *arms, *sorted(points["arm"].unique())]))
     order = tuple(arm for arm in there if (points["arm"] == arm).any())
     lines, differences = [], []
@@ -59,7 +94,7 @@ def fit(
         own = lines_of(part).assign(measure=str(measure), layer=int(str(layer)))
         lines.append(own)
         differences += [
-            {"measure": measure, "layer": layer, "arm": arm, **compare(own, arm, reference)}
+            {"measure": measure, "layer": layer, "arm": arm, **compare(own, arm, reference, why)}
             for arm in order
             if arm != reference
         ]
@@ -76,7 +111,7 @@ def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.
     named = rows["revision"].str.extract(r"^(?:entropy (?P<aim>[\d.]+), )?seed (?P<seed>\d+)$")
     rows = rows.assign(arm=rows["model"], aim=named["aim"].astype(float), seed=named["seed"].astype("Int64"))
     rows = rows[rows["head"].isna() & rows["seed"].notna()]
-    inside = rows[rows["kind"].isin(["layer", "attention", "mixed_attention"]) & (rows["layer"] > 0)]
+    inside = rows[rows["kind"].isin(_KINDS) & (rows["layer"] > 0)]
     mixed = inside["kind"] == "mixed_attention"
     inside = pd.concat([inside[mixed & inside["value"].notna()], inside[~mixed]])
     inside = inside.drop_duplicates([*_TRIAL, "layer", "measure"])
@@ -99,7 +134,7 @@ def lines_of(points: pd.DataFrame) -> pd.DataFrame:
     """A straight line for every arm and seed, with the range of entropies that it was fitted on."""
     found = []
     for (arm, seed), part in points.groupby(["arm", "seed"], sort=False):
-        level = bool(part["entropy"].isna().all())
+        level = bool(part["aim"].isna().all())
         part = part[part["value"].notna() & (part["entropy"].notna() | level)]
         x, y = part["entropy"].to_numpy(float), part["value"].to_numpy(float)
         if level and len(y):
@@ -121,29 +156,38 @@ def common(lines: pd.DataFrame) -> tuple[float, float] | None:
     return (low, high) if low < high and math.isfinite(high - low) else None
 
 
-def compare(lines: pd.DataFrame, arm: str, reference: str) -> dict[str, object]:
-    """How the line of an arm differs from the reference's, in the middle of their common range."""
+def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> dict[str, object]:
+    """How the line of an arm differs from the reference's, in the middle of their common range.
+
+    `why` is what is said where one of them has no line.
+    """
     mine, theirs = lines[lines["arm"] == arm], lines[lines["arm"] == reference]
     if mine.empty or theirs.empty:
-        return _nothing("measured at fewer than two entropies")
+        return _nothing(why)
     pair = pd.concat([mine, theirs])
+    if bool((pair["high"] == math.inf).all()):
+        return {**_nothing(""), **_interval(_paired(mine, theirs, 0.0))}
     among = common(lines)
     within = among or common(pair)
     if within is None:
         return _nothing("no common range of entropies")
     middle = (within[0] + within[1]) / 2
-    at = pd.DataFrame({
-        name: each.set_index("seed")["intercept"] + each.set_index("seed")["slope"] * middle
-        for name, each in (("mine", mine), ("theirs", theirs))
-    })  # fmt: skip
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
     return {
-        **_interval((at["mine"] - at["theirs"]).dropna().to_numpy(float)),
+        **_interval(_paired(mine, theirs, middle)),
         "at": middle,
         "range_low": within[0],
         "range_high": within[1],
         "note": LEVEL if math.isinf(float(mine["high"].max())) else note,
     }
+
+
+def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:
+    """How lines differ at an entropy, seed by seed."""
+    one, other = (
+        each.set_index("seed")["intercept"] + each.set_index("seed")["slope"] * at for each in (mine, theirs)
+    )
+    return (one - other).dropna().to_numpy(float)
 
 
 def _interval(differences: np.ndarray) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""The page of a contrast: how arms differ at the same entropy, and the lines that this is read from.
+"""The page of a contrast: how arms differ at the same entropy or as they came, and what this is read from.
 
 It is given what was fitted, three tables: `points` (one trial, layer and quantity a line), `lines` (one seed)
 and `differences` from the reference; layer 0 is the mean over layers. Decided here: an arm keeps its colour
 on the whole page; points are trials, a line is the mean over an arm's seeds, the common range is shaded, and
-nothing is drawn beyond what was measured.
+nothing is drawn beyond what was measured. Arms as they came have points and no lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isoscope.report.figures import Drawn, Panel
 from isoscope.report.marks import HEIGHT, SYMBOLS, blank
 from isoscope.report.page import page
 from isoscope.report.section import Section, explanations
-from isoscope.report.sentences_contrast import CHANCE, LAYER, finding, findings, span, telling
+from isoscope.report.sentences_contrast import CHANCE, LAYER, as_they_came, finding, findings, span, telling
 from isoscope.results.schema import Run
 
 _LINE = 24  # pixels an arm takes in a panel of differences
@@ -39,6 +39,7 @@ def contrast_page(
 ) -> str:
     """The text of `report.html`; `arms` are in order, the first is the reference."""
     sections = contrast_sections(points, lines, differences, arms, run.measures)
+    rows = rows[rows["kind"] != "query_key"]  # of many models' weights the sections of one would be a blur
     return page(run, rows, facts, sections=sections, said=finding(differences, arms, run.measures))
 
 
@@ -57,7 +58,8 @@ def contrast_sections(
         if whole[whole["measure"] == m]["value"].notna().any()
     ]
     if apart:
-        family = Family("At the same entropy", f"How does each arm differ from {arms[0]}?", ())
+        heading = "As they came" if as_they_came(differences) else "At the same entropy"
+        family = Family(heading, f"How does each arm differ from {arms[0]}?", ())
         own = {arm: colours[arm] for arm in beside}
         words = "\n".join([*findings(whole, told), CHANCE])
         found.append(_section("differences", family, words, apart, own, explanations(measures, told)))
@@ -66,7 +68,7 @@ def contrast_sections(
         drawn = [
             _against_entropy(own, fitted[fitted["measure"] == m], colours, m, told)
             for m in measures
-            if len(own := here[here["measure"] == m])
+            if len(own := here[here["measure"] == m]) and m != "normalised_entropy"
         ]
         name = LAYER if layer == 0 else f"Layer {layer}"
         words = span(differences[differences["layer"] == layer])
@@ -145,7 +147,7 @@ def _against_entropy(
         )  # fmt: skip
     for number, (arm, (colour, _)) in enumerate(colours.items()):
         own, turn = lines[lines["arm"] == arm], number // len(MODELS)
-        if len(own):
+        if len(own) and len(shared):
             ends = [max(low, own["low"].min()), min(high, own["high"].max())]
             y = [float((own["intercept"] + own["slope"] * end).mean()) for end in ends]
             line = {"color": colour, "width": 1.8, "dash": _DASHES[turn % len(_DASHES)]}

@@ -1,7 +1,8 @@
 """The figure of a contrast as a paper prints it: vector graphics, one column a quantity, two rows.
 
 Above, every trial against the entropy of its attention, mean over layers, with the line of each arm and the
-common range shaded; below, the difference from the reference in its middle with its 95 % interval.
+common range shaded; below, the difference from the reference in its middle with its 95 % interval. Of arms as
+they came there are the differences alone, each with the reference's own mean.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ from isoscope.report.families import Told, title_of
 
 FORMATS = ("svg", "pdf")
 PRINTED = ("loss", "mean_cosine_between", "relative_drift", "isoscore", "drift_share")
+PRINTED_AS_THEY_CAME = (
+    "loss",
+    "accuracy",
+    "probe_accuracy",
+    "normalised_entropy",
+    "spectrum_variance",
+    "propagation_mean",
+    "mean_cosine_between",
+    "isoscore",
+)
 _MARKS, _DASHES = ("o", "s", "D"), ("-", "--", ":")
 _LETTERS = 22  # of a title's line
 _WIDTH, _HEIGHT, _ARM = 1.9, 1.9, 0.17  # inches of a panel, and of an arm below
@@ -45,7 +56,9 @@ def printed(
 ) -> dict[str, bytes]:
     """The figure in every format, by suffix; empty where there is nothing to draw."""
     points, lines, differences = (each[each["layer"] == 0] for each in (points, lines, differences))
-    measures = [m for m in PRINTED if points.loc[points["measure"] == m, "value"].notna().any()]
+    driven = bool((lines["high"] < float("inf")).any()) or lines.empty
+    printable = PRINTED if driven else PRINTED_AS_THEY_CAME
+    measures = [m for m in printable if points.loc[points["measure"] == m, "value"].notna().any()]
     if not measures:
         return {}
     import matplotlib as mpl
@@ -53,22 +66,29 @@ def printed(
 
     colours = {arm: MODELS[i % len(MODELS)][0] for i, arm in enumerate(arms)}
     below = 0.5 + _ARM * max(1, len(arms) - 1)
+    heights = [_HEIGHT, below] if driven else [below]
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH * len(measures) + 0.9, _HEIGHT + below + 0.4), layout="constrained")
+        figure = Figure(figsize=(_WIDTH * len(measures) + 0.9, sum(heights) + 0.4), layout="constrained")
         axes: Any = figure.subplots(
-            2, len(measures), squeeze=False, height_ratios=[_HEIGHT, below], sharey=False
+            len(heights), len(measures), squeeze=False, height_ratios=heights, sharey=False
         )
         for column, measure in enumerate(measures):
-            upper, lower = axes[0][column], axes[1][column]
+            upper, lower = axes[0][column], axes[-1][column]
             mine, own = points[points["measure"] == measure], lines[lines["measure"] == measure]
-            _above(upper, mine, own, colours)
+            if driven:
+                _above(upper, mine, own, colours)
             upper.set_title(textwrap.fill(title_of(measure, told), _LETTERS), loc="left")
             _below(lower, differences[differences["measure"] == measure], arms[1:], colours)
-            lower.set_xlabel(f"difference from {arms[0]}")
+            mean = mine.loc[mine["arm"] == arms[0], "value"].mean()
+            lower.set_xlabel(f"difference from {arms[0]}" if driven else f"difference from {mean:.3g}")
+            lower.locator_params(axis="x", nbins=4)
             if column:
                 lower.set_yticklabels([])
-        marks = axes[0][0].get_legend_handles_labels()
-        figure.legend(*marks, loc="outside lower center", ncols=min(6, len(arms)), frameon=False)
+        if driven:
+            marks = axes[0][0].get_legend_handles_labels()
+            figure.legend(*marks, loc="outside lower center", ncols=min(6, len(arms)), frameon=False)
+        else:
+            figure.supxlabel(f"the reference is {arms[0]}", fontsize=7.5)
         return {kind: _saved(figure, kind) for kind in FORMATS}
 
 

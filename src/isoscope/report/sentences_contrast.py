@@ -13,6 +13,18 @@ from isoscope.report.numbers import short
 LAYER = "Mean over layers"
 CHANCE = "Every interval stands for itself: of twenty arms that do not differ, one is told apart by chance."
 _FIRST = ("relative_drift", "mean_cosine_between", "drift_share", "loss")  # what the headline speaks of
+_FIRST_AS_THEY_CAME = (
+    "loss",
+    "probe_accuracy",
+    "normalised_entropy",
+    "relative_drift",
+    "mean_cosine_between",
+)
+
+
+def as_they_came(differences: pd.DataFrame) -> bool:
+    """Whether arms were driven to no entropy, and are compared at none."""
+    return bool(differences["at"].isna().all() and differences["value"].notna().any())
 
 
 def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
@@ -21,17 +33,24 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
     if not len(whole):
         return "Nothing can be compared yet."
     known = whole[whole["value"].notna()]
+    if known.empty and (whole["note"] == "").all():
+        return f"No arm has a seed in common with {arms[0]}: nothing can be compared."
     if known.empty:
         return f"No arm has entropies in common with {arms[0]}: nothing can be compared."
     if known["low"].isna().all():
         count = int(known["n"].max())
         seeds = f"{count} seed{'' if count == 1 else 's'}"
         return f"{seeds}: too few for an interval, so no arm can be told from {arms[0]}."
-    for measure in _FIRST:  # controls, which have a note, are not what is asked about
+    free = as_they_came(differences)
+    for measure in (
+        _FIRST_AS_THEY_CAME if free else _FIRST
+    ):  # controls, which have a note, are not what is asked about
         own = known[(known["measure"] == measure) & (known["note"] == "")]
         if _sure(own).any():
-            name = name_of(measure, told)
-            return f"At the same entropy the {name} is {_sides(own[_sure(own)])} than with {arms[0]}."
+            the = "The" if free else "At the same entropy the"
+            return f"{the} {name_of(measure, told)} is {_sides(own[_sure(own)])} than with {arms[0]}."
+    if free:
+        return f"No arm can be told from {arms[0]} by its loss, its entropy, its drift or its anisotropy."
     return f"At the same entropy no arm can be told from {arms[0]} by its drift, its anisotropy or its loss."
 
 
@@ -58,6 +77,8 @@ def findings(differences: pd.DataFrame, told: Told) -> list[str]:
 
 def span(differences: pd.DataFrame) -> str:
     """Where the arms are compared."""
+    if as_they_came(differences):
+        return "Every trial lies at the entropy that it came to: arms differ in that as well."
     ranges = differences[differences["range_low"].notna() & (differences["note"] == "")]
     if ranges.empty:
         return "Not all arms have a range of entropies in common; none is shaded."
@@ -75,7 +96,7 @@ def telling(line: pd.Series) -> str:
     parts = [
         f"<b>{line['value']:.6g}</b>  {html.escape(line['arm'])}",
         f"{'95 % interval' if sure else 'seeds lie between'} {ends[0]:.6g} to {ends[1]:.6g}",
-        f"{line['n']} seeds, at an entropy of {line['at']:.3f}",
+        f"{line['n']} seeds" + ("" if pd.isna(line["at"]) else f", at an entropy of {line['at']:.3f}"),
     ]
     return "<br>".join([*parts, *([html.escape(line["note"])] if line["note"] else [])])
 
