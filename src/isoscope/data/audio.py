@@ -106,12 +106,23 @@ def sounds(
     batch_size: int = 16,
     seed: int = 0,
 ) -> Sounds:
-    """Read the recordings at `address`: ``embedded``, a folder, all below it, or ``id:split:column``.
+    """The recordings at `address`, as a model takes them.
 
     `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make
     a frame; `padded` says that it pads to a fixed length itself. `speak` gives what a decoder is fed for
-    extracted features, [b, u], and what of it counts, [b, u]. Recordings that cannot be read, are shorter
-    than a frame, or are silent are left out, counted and named.
+    extracted features, [b, u], and what of it counts, [b, u].
+    """
+    clips, notes = recordings(address, rate=rate, shortest=shortest, limit=limit)
+    return Sounds(address, clips, extract, rate, padded, speak, batch_size, seed, notes)
+
+
+def recordings(
+    address: str, *, rate: int = RATE, shortest: int = 1, limit: int | None = None
+) -> tuple[tuple[Samples, ...], tuple[str, ...]]:
+    """Read the recordings at `address`: ``embedded``, a folder, all below it, or ``id:split:column``.
+
+    Those that cannot be read, have fewer than `shortest` samples, or are silent are left out; the notes
+    count and name them.
     """
     left_out: dict[str, list[str]] = {
         "that cannot be read": [],
@@ -129,15 +140,15 @@ def sounds(
             left_out["of silence"].append(name)
         else:
             clips.append(clip)
-    notes = [
+    notes = tuple(
         f"recordings {why} are left out: {len(names)}, first {names[0]}"
         for why, names in left_out.items()
         if names
-    ]
+    )
     if not clips:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise IsoscopeError(f"data '{address}' holds no recording that can be measured{why}.")
-    return Sounds(address, tuple(clips), extract, rate, padded, speak, batch_size, seed, tuple(notes))
+    return tuple(clips), notes
 
 
 def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:

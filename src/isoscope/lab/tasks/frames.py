@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.data.audio import RATE, Samples, sounds
+from isoscope.data.audio import RATE, Samples, recordings
 from isoscope.errors import IsoscopeError
 from isoscope.lab.tasks.base import HELD, Examples, Lesson, data_hash, frame_loss
 
@@ -21,7 +21,7 @@ def frames(data: str, length: int) -> Lesson:
     Frames are 40 log energies every 10 ms, standardised over what is learnt from: the mean has a loss of 1.
     Recordings shorter than `length` + 1 frames are left out; a tenth of the others is held out.
     """
-    clips = sounds(data, _unused, rate=RATE, shortest=WINDOW, limit=None).clips
+    clips, _ = recordings(data, shortest=WINDOW)
     spectra = [spectrum for clip in clips if len(spectrum := _spectrum(clip)) > length]
     if len(spectra) < 2:
         longest = max((len(_spectrum(clip)) for clip in clips), default=0)
@@ -65,10 +65,6 @@ def frames(data: str, length: int) -> Lesson:
 
 def _apart(found: Tensor) -> Examples:
     return Examples(found[:, :-1], found[:, 1:])
-
-
-def _unused(*_: object, **__: object) -> object:
-    raise NotImplementedError("the lab makes its own spectra")
 
 
 def _spectrum(clip: Samples) -> Tensor:
