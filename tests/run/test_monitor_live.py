@@ -13,6 +13,7 @@ from torch.nn import functional
 
 import isoscope
 from isoscope.errors import IsoscopeError
+from isoscope.lab.transformer import Shape, build
 from isoscope.models.source import Model
 from isoscope.run.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe, same
@@ -43,6 +44,17 @@ def test_several_forwards_are_one_look() -> None:
         for batch in batches:
             loss_of(model, batch).backward()
     assert set(monitor.frame().query("measure == 'mean_norm'").n) == {2 * batches[0].numel()}
+
+
+@pytest.mark.parametrize("by_place", [True, False])
+def test_what_the_mask_leaves_out_does_not_count(by_place: bool) -> None:
+    model = build(Shape(vocabulary=40, width=16, layers=2, heads=2, length=12), seed=0)
+    batch = ids(4, 5)
+    mask = torch.arange(batch.shape[1]) < torch.tensor([3, 12, 1, 7])[:, None]
+    monitor = Monitor(model, [batch], budget=None, measures=["mean_norm"])
+    with monitor.watch(0):
+        model(batch, mask) if by_place else model(batch, attention_mask=mask)
+    assert set(monitor.frame().n) == {23}
 
 
 def trained(watch: bool) -> tuple[list[float], dict[str, Tensor]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class _Running:
         self.seen = 0
 
     def begin(self, module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        self.batch = as_batch(_given(inputs, keywords), seed=0, batch_axis=self.axis)
+        self.batch = as_batch(_given(module, inputs, keywords), seed=0, batch_axis=self.axis)
 
     def end(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.batch = None
@@ -86,10 +87,20 @@ class _Running:
                 self.folder.add_attention(site, attended, self.batch)
 
 
-def _given(inputs: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tensor | dict[str, Tensor]:
-    """What the model was called with, as a batch has it: its first tensor, or its keywords."""
+def _given(
+    module: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> Tensor | dict[str, Tensor]:
+    """What the model was called with, as a batch has it: its first tensor, or all by name.
+
+    What stands after the first has the name that the model's forward gives it: a mask is a mask there too.
+    """
     tensors = {name: x.detach() for name, x in keywords.items() if isinstance(x, Tensor)}
     first = next((x for x in inputs if isinstance(x, Tensor)), None)
     if first is None:
         return tensors
-    return {"input_ids": first.detach(), **tensors} if tensors else first.detach()
+    wrapped = getattr(module, "module", module)  # by DDP
+    taken = signature(wrapped.forward).parameters.values()
+    names = [each.name for each in taken if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    after = zip(names, inputs, strict=False)
+    others = {name: x.detach() for name, x in after if isinstance(x, Tensor) and x is not first} | tensors
+    return {"input_ids": first.detach(), **others} if others else first.detach()
