@@ -16,8 +16,10 @@ from isoscope.errors import IsoscopeError
 from isoscope.report.words import headline
 from isoscope.results.schema import Row, frame
 from isoscope.results.store import RunFolder
+from isoscope.results.trajectory import thinned, trajectory
 
-_MOST = 6  # sites that a note names
+_MOST = 6  # sites that a note names, and notes of a sweep
+_MOST_STEPS = 24  # of a sweep that are shown; the page has more, and the folder has all
 
 
 def finish(
@@ -36,19 +38,33 @@ def finish(
         except IsoscopeError:
             show(frame(rows), _notes({unit: facts or {}}), json=json, run=folder.run.id)
             raise
-    table = folder.frame()
+    table, known = _read(folder, json=json)
     if table.empty:
         raise IsoscopeError(f"{folder.path} holds no rows; measure into it first.")
     with screen.bar("writing the page"):
         page = write_page(folder)
-    show(table, _notes(folder.facts()), json=json, run=folder.run.id, folder=str(folder.path), page=page)
+    notes, many = _notes(known), folder.run.kind == "sweep" and not json
+    if many and len(notes) > _MOST:  # of hundreds of checkpoints they would bury the table
+        notes[_MOST:] = [f"and {len(notes) - _MOST} more notes, which the page has"]
+    beside = {"run": folder.run.id, "folder": str(folder.path), "page": page}
+    show(table, notes, json=json, undefined=not many, **beside)
     if page and not json:
         screen.say(f"page: {page}")
 
 
-def show(table: pd.DataFrame, notes: list[str], *, json: bool, **beside: object) -> None:
-    """The table and the words, or all of it as JSON; remarks go to stderr, undefined readings among them."""
-    notes = [*notes, *_undefined(table)]
+def _read(folder: RunFolder, *, json: bool) -> tuple[pd.DataFrame, dict[str, dict[str, object]]]:
+    """The rows that are shown, and what is known of each unit; of a sweep, sites at a few of its steps."""
+    of = trajectory(folder) if folder.run.kind == "sweep" else None
+    if of is None or not of.units:
+        return folder.frame(), folder.facts()
+    return folder.frame() if json else of.rows(heads=False, only=thinned(of.steps, _MOST_STEPS)), of.facts
+
+
+def show(
+    table: pd.DataFrame, notes: list[str], *, json: bool, undefined: bool = True, **beside: object
+) -> None:
+    """The table and the words, or all of it as JSON; remarks go to stderr, undefined readings too."""
+    notes = [*notes, *(_undefined(table) if undefined else [])]
     screen.warn(notes)
     if json:
         screen.show_json(table, notes=notes, **beside)
@@ -85,9 +101,12 @@ def write_page(folder: RunFolder) -> str:
     """Write the page and give its path; without plotly, say so and give nothing."""
     try:
         from isoscope.report.page import page
+        from isoscope.report.sweep import write_sweep
     except ImportError as missing:
         screen.warn([f"no page was written: {missing.name} is not installed"])
         return ""
+    if folder.run.kind == "sweep":
+        return str(write_sweep(folder)[0])
     return str(folder.write_page(page(folder.run, folder.frame(), folder.facts(), folder.points())))
 
 

@@ -84,18 +84,20 @@ _REGIMES = 26  # columns the least that regimes are told in
 
 
 def show_weights(rows: pd.DataFrame) -> pd.DataFrame:
-    """Print the tables of weights; gives the rows that are of something else."""
+    """Print the tables of weights, of several steps those of the last; gives the rows of something else."""
     kinds = rows.kind.astype(str)
+    last = rows.step.isna() | (rows.step == rows.step.max())
     mine = pd.Series(data=False, index=rows.index)
     for title, has, columns in _RULES:
         chosen = kinds.map(has).astype(bool)
         mine |= chosen
-        whole = rows[chosen & rows["head"].isna()]
+        whole = rows[chosen & last & rows["head"].isna()]
         present = [column for column in columns if (whole.measure == column[0]).any()]
         if present:
             show_table(_table(title, whole, present))
     if mine.any():
-        say(_CAPTION)
+        several = rows.step.nunique() > 1
+        say(f"{_CAPTION}; of step {rows.step.max()}, the page has all steps" if several else _CAPTION)
     return rows[~mine]
 
 

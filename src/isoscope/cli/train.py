@@ -49,7 +49,11 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Decides weights and batches.")] = 0,
     data: DataOf = "embedded",
     checkpoints: Annotated[
-        str, typer.Option(help="'log' (1, 2, 4, 8, …) or every so many steps; looks are taken there too.")
+        str,
+        typer.Option(
+            help="'log' (1, 2, 4, 8, …), 'log:32' (so many on a log scale) or every so many steps; looks are "
+            "taken there too."
+        ),
     ] = "log",
     device: Device = None,
     bfloat16: Bfloat16 = False,

@@ -14,18 +14,39 @@ from isoscope.results import store
 
 
 def due(asked: str, steps: int) -> tuple[int, ...]:
-    """The steps with a checkpoint: first and last, and between them the powers of 2 (`log`) or every nth.
+    """The steps with a checkpoint: first and last, and between them the powers of 2 (`log`), n or every nth.
 
-    >>> due("log", 10), due("4", 10)
-    ((0, 1, 2, 4, 8, 10), (0, 4, 8, 10))
+    `log:n` is n steps from 1 to the last, spread as evenly on a log scale as whole numbers can be.
+
+    >>> due("log", 10), due("4", 10), due("log:6", 100)
+    ((0, 1, 2, 4, 8, 10), (0, 4, 8, 10), (0, 1, 3, 7, 17, 41, 100))
     """
+    log, _, count = asked.partition(":")
     if asked == "log":
         between = [2**power for power in range(steps.bit_length())]
-    elif asked.isdecimal() and asked.isascii() and int(asked) > 0:
+    elif log == "log" and _is_count(count):
+        between = _spread(int(count), steps)
+    elif _is_count(asked):
         between = list(range(0, steps, int(asked)))
     else:
-        raise IsoscopeError(f"--checkpoints is 'log' or a number of steps, 1 or more; got '{asked}'.")
+        raise IsoscopeError(
+            f"--checkpoints is 'log' or a number of steps, 1 or more; got '{asked}'. 'log:32' is 32 of them "
+            "on a log scale."
+        )
     return tuple(sorted({0, *(step for step in between if step < steps), steps}))
+
+
+def _is_count(written: str) -> bool:
+    return written.isdecimal() and written.isascii() and int(written) > 0
+
+
+def _spread(count: int, steps: int) -> list[int]:
+    """So many numbers from 1 to `steps`, each as many times the last as is needed to arrive: no two alike."""
+    found = [1]
+    while len(found) < min(count, steps):
+        left = count - len(found)
+        found.append(max(found[-1] + 1, round(found[-1] * (steps / found[-1]) ** (1 / left))))
+    return found
 
 
 class Checkpoints:

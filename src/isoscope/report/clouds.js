@@ -25,13 +25,28 @@ function gallery(album) {
     spread: node.dataset.share,
   }));
 
-  function show({ points, where }) {
+  const held = JSON.parse(album.querySelector("script.points").textContent);
+
+  // Where steps are played, the origin stays in the middle; with one scale for all, so does the scale.
+  const player = album.querySelector(".player");
+  function farthest(at, points, ...name) {
+    const all = player.querySelector("input[type=checkbox]").checked;
+    const own = held.heads.filter((head) => name.every((part, i) => head[i + 1] === part));
+    const shown = all ? own.map((head) => head[4][at]) : [points[at]];
+    return Math.max(...shown.flatMap((panel) => panel.slice(0, 4).flat().map(Math.abs)));
+  }
+
+  function show({ points, where, kind, layer, head }) {
     panels.forEach(({ plot, share, caption, heading, spread }, at) => {
       const [qx, qy, kx, ky, [first], [second]] = points[at];
       const figure = JSON.parse(plot.text);
       const [query, key] = [centre(qx, qy), centre(kx, ky)];
       const drawn = [[qx, qy], [kx, ky], ...[query, key].map((one) => one.at.map((x) => [x]))];
       drawn.forEach(([x, y], i) => Object.assign(figure.data[i], { x, y }));
+      if (player) {
+        const far = 1.05 * farthest(at, points, kind, layer, head);
+        for (const axis of [figure.layout.xaxis, figure.layout.yaxis]) axis.range = [-far, far];
+      }
       plot.text = JSON.stringify(figure);
       share.textContent = first === null ? "" : `${digits(100 * (first + second))} % of ${spread}`;
       caption.textContent = seen(query, key);
@@ -41,7 +56,7 @@ function gallery(album) {
     return `: ${qx.length} queries and ${kx.length} keys`;
   }
 
-  picker(album, JSON.parse(album.querySelector("script.points").textContent), show);
+  picker(album, held, show);
 }
 
 for (const album of document.querySelectorAll(".clouds")) gallery(album);

@@ -24,6 +24,8 @@ from isoscope.report.step_axis import StepAxis
 from isoscope.report.trajectories import number, spaced
 
 MOST_HEADS = 192
+ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}
+"""Measures that are drawn along the steps beside those of `MAPS`."""
 _AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
 _CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels: a head where there are few, where there are many, and all
 _BELOW, _ABOVE = 44, 20
@@ -46,7 +48,7 @@ class HeadsOverSteps:
 
 def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told) -> HeadsOverSteps | None:
     """The maps of a section; None without rows of heads."""
-    asked = [m for m in MAPS.get(family, ()) if m not in _AGAIN.get(family, ())]
+    asked = [m for m in (*MAPS.get(family, ()), *ALONG.get(family, ())) if m not in _AGAIN.get(family, ())]
     own = rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(list(KINDS))]
     own = own[own["value"].notna()]
     if own.empty:

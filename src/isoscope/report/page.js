@@ -8,6 +8,9 @@ const plots = [...document.querySelectorAll(".plot")].map((node) => ({
   text: node.querySelector("script").textContent,
 }));
 
+// What else changes a figure before it is drawn, such as another axis.
+const changes = [];
+
 // What is folded has no width yet: it is drawn when it is opened.
 function draw(isDark, within = document) {
   for (const { node, text } of plots) {
@@ -15,6 +18,7 @@ function draw(isDark, within = document) {
     const { data, layout } = JSON.parse(text, (_, value) =>
       isDark && typeof value === "string" ? (dark.get(value) ?? value) : value,
     );
+    for (const change of changes) change(data, layout);
     for (const one of data) if (one.meta?.steps) one.customdata = one.z.map(() => one.meta.steps);
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["toImage"]] };
     Plotly.react(node, data, layout, options);

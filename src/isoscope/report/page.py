@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import jinja2
 import pandas as pd
@@ -32,7 +33,10 @@ from isoscope.report.weights import WeightSection, is_weighed, weight_sections
 from isoscope.report.words import SCALE_OF_WORDS, headline, sentences
 from isoscope.results.schema import Run
 
-_SCRIPTS = ("page.js", "picker.js", "clouds.js", "weights.js")
+if TYPE_CHECKING:
+    from isoscope.report.sweep import Swept
+
+_SCRIPTS = ("page.js", "picker.js", "clouds.js", "weights.js", "sweep.js")
 
 
 def page(
@@ -43,15 +47,17 @@ def page(
     *,
     sections: Sequence[Section] | None = None,
     said: str | None = None,
+    swept: Swept | None = None,
 ) -> str:
     """The text of `report.html`.
 
     `facts` is what is known of each unit (its "notes" are shown as notes), `points` those of its pictures.
-    Where `sections` are given they stand in place of one a family, and `said` is the headline.
+    Where `sections` are given they stand in place of one a family, and `said` is the headline. Of a sweep
+    `swept` is what stands on top, with the rows of its steps as a training run has them.
     """
-    of = training(rows, facts, run.measures) if is_training(run, rows) else None
-    told, every, spoken = run.measures, len(rows), rows
-    went_wrong = of.watch if of else first_look(run, rows, facts)
+    of = swept.training if swept else training(rows, facts, run.measures) if is_training(run, rows) else None
+    told, every, spoken = run.measures, swept.total if swept else len(rows), rows
+    went_wrong = of.watch if of else None if swept else first_look(run, rows, facts)
     if of is not None:
         told, rows, spoken = of.told, of.site_rows(), of.spoken
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
@@ -61,7 +67,7 @@ def page(
     make = partial(section_of, seen, told, points) if of is None else partial(trained_section, of, points)
     if sections is None:
         sections = [section for f in families if f != "health" and (section := make(f))]
-    weighed = weight_sections(rows, points, told, _length(run), sentences)
+    weighed = [] if of and swept else weight_sections(rows, points, told, _length(run), sentences)
     plotly, own = _plotly(), "".join(map(_file, _SCRIPTS))
     shown = table(rows if of is None else of.last_rows(heads=False), told)
     return _template().render(
@@ -79,7 +85,8 @@ def page(
         total=every,
         table_of=_table_of(shown, every, of),
         went_wrong=went_wrong,
-        of_steps=" ".join(filter(None, [of.axis.said(), cost(facts)])) if of else "",
+        of_steps=swept.about if swept else _of_steps(of, facts),
+        swept=swept,
         right=NUMBERS,
         question=facts_table(run.question),
         versions=facts_table(run.versions),
@@ -99,6 +106,10 @@ def page(
         points_json=lambda clouds: _json(clouds.data()),
         marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )
+
+
+def _of_steps(of: Training | None, facts: Mapping[str, Mapping[str, object]]) -> str:
+    return " ".join(filter(None, [of.axis.said(), cost(facts)])) if of else ""
 
 
 def _noted(rows: pd.DataFrame) -> pd.DataFrame:

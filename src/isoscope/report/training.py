@@ -97,12 +97,21 @@ def first_look(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, ob
     return watch(own, facts)
 
 
-def training(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]], told: Told) -> Training:
-    """Set the live rows apart, settle the steps that are drawn, and read every whole site once."""
+def training(
+    rows: pd.DataFrame,
+    facts: Mapping[str, Mapping[str, object]],
+    told: Told,
+    axis: StepAxis | None = None,
+) -> Training:
+    """Set the live rows apart, settle the steps that are drawn, and read every whole site once.
+
+    The steps that are drawn are those of `axis` where one is given.
+    """
     alive = rows["revision"].fillna("") == LIVE
     own, live = rows[~alive], rows[alive]
     on_watch = watch(own, facts)
-    axis = step_axis(own["step"].dropna().astype(int), (m.step for m in on_watch.marks) if on_watch else ())
+    begun = (m.step for m in on_watch.marks) if on_watch else ()
+    axis = axis or step_axis(own["step"].dropna().astype(int), begun)
     every, own = own[own["head"].isna()], own[own["step"].isin(axis.steps)]
     readings = read(own[own["head"].isna()])
     spoken, places = _spoken(every, axis), depths(readings)

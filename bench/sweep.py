@@ -1,0 +1,188 @@
+"""What a sweep costs beside the measuring, and what a second worker gains.
+
+    python bench/sweep.py [--small] [FOLDER]
+
+Writes a trajectory of GPT-2-shaped checkpoints of random numbers to a temporary folder (below FOLDER if
+given; it is removed afterwards). First, in one process of one thread and in turns: loading each checkpoint
+and one plain forward over the data; the same with measures that cost O(d) a vector; and a sweep of them, from
+the fingerprints to the last row. Then a sweep of weights alone, by one worker and by two, from the start of
+their processes to the last row. Prints ratios of one run and writes bench/results/sweep-cpu.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import transformers
+
+from isoscope.models.inputs import open_data
+from isoscope.models.source import load
+from isoscope.run.observe import observe
+from isoscope.run.sweep.checkpoints import Checkpoint, in_folder
+from isoscope.run.sweep.integrity import examine
+from isoscope.run.sweep.job import Asked, Outcome
+from isoscope.run.sweep.local import processes
+from isoscope.run.sweep.sweep import measured, open_sweep, read_together, run_of, waiting
+from isoscope.run.sweep.verify import prints_of
+
+RESULTS = Path(__file__).parent / "results"
+MEASURES = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm")
+TURNS, FEW = 3, 6  # turns, and the checkpoints of each
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the models are, and how many."""
+
+    width: int = 256
+    layers: int = 6
+    heads: int = 4
+    vocabulary: int = 8192
+    checkpoints: int = 16
+    sequences: int = 64
+    length: int = 128
+
+
+SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64)
+
+
+def write(folder: Path, size: Size) -> int:
+    """The trajectory: random weights, a little further at every step; gives the bytes of one checkpoint."""
+    config = transformers.GPT2Config(
+        vocab_size=size.vocabulary,
+        n_positions=size.length,
+        n_embd=size.width,
+        n_layer=size.layers,
+        n_head=size.heads,
+    )
+    torch.manual_seed(0)
+    model = transformers.GPT2Model(config)
+    for number in range(size.checkpoints):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight += 0.002 * torch.randn_like(weight)
+        model.save_pretrained(folder / f"checkpoint-{100 * (number + 1)}")
+    return (folder / "checkpoint-100" / "model.safetensors").stat().st_size
+
+
+def asked_of(size: Size, what: str) -> Asked:
+    return Asked(
+        "bench",
+        what=what,
+        limit=size.sequences,
+        max_length=size.length,
+        tokens="bytes",
+        measures=MEASURES,
+        layers="layer.*,output",
+        counterfactual=False,
+        device="cpu",
+    )
+
+
+def sweep(asked: Asked, checkpoints: list[Checkpoint], out: Path, workers: int) -> None:
+    """A sweep as the command makes it, without its page."""
+    folder = open_sweep(run_of(asked, {}), out)
+    prints = prints_of(folder, checkpoints, workers=max(1, workers), progress=lambda done, total: None)
+    jobs = waiting(folder, asked, checkpoints, prints, examine(checkpoints, prints))
+    events = measured(jobs, processes(workers, 1))
+    failed = [event.failed for event in events if isinstance(event, Outcome) and event.failed]
+    if failed:
+        sys.exit(f"a unit failed: {failed[0]}")
+    read_together(folder)
+    shutil.rmtree(out)
+
+
+def forward(checkpoint: Checkpoint, size: Size) -> None:
+    """Load and run over the data, and nothing else."""
+    model = load(checkpoint.address, device="cpu")
+    data = open_data("embedded", model, limit=size.sequences, max_length=size.length, tokens="bytes")
+    with torch.no_grad():
+        for batch in data:
+            model.module(**batch.inputs)
+
+
+def observed(checkpoint: Checkpoint, size: Size) -> None:
+    """Load and measure, and keep nothing."""
+    model = load(checkpoint.address, device="cpu")
+    data = open_data("embedded", model, limit=size.sequences, max_length=size.length, tokens="bytes")
+    observe(model, data, measures=MEASURES, layers="layer.*,output", counterfactual=False).rows()
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def overhead(checkpoints: list[Checkpoint], size: Size, place: Path) -> dict[str, float]:
+    """Seconds a checkpoint of each way, the median over turns."""
+    asked, found = asked_of(size, "measure"), dict[str, list[float]]()
+    ways: dict[str, Callable[[], object]] = {
+        "forward": lambda: [forward(each, size) for each in checkpoints],
+        "observed": lambda: [observed(each, size) for each in checkpoints],
+        "sweep": lambda: sweep(asked, checkpoints, place / "run", 0),
+    }
+    for _ in range(TURNS):
+        for name, way in ways.items():
+            found.setdefault(name, []).append(timed(way) / len(checkpoints))
+    return {f"{name}_seconds": statistics.median(times) for name, times in found.items()}
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    size = SMALL if "--small" in words else Size()
+    below = next((word for word in words if not word.startswith("--")), None)
+    torch.set_num_threads(1)
+    transformers.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory(dir=below) as there:
+        place = Path(there)
+        (place / "checkpoints").mkdir()
+        bytes_ = write(place / "checkpoints", size)
+        checkpoints = in_folder(place / "checkpoints")
+        print(
+            f"{len(checkpoints)} checkpoints of {bytes_ / 1e6:.0f} MB, {size.layers} layers, d = {size.width}"
+        )
+        forward(checkpoints[0], size)  # what is imported and mapped for the first time
+        told = overhead(checkpoints[:FEW], size, place)
+        weights = asked_of(size, "weights")
+        for workers in (1, 2):
+            told[f"weights_{workers}_seconds"] = timed(
+                lambda n=workers: sweep(weights, checkpoints, place / f"weights-{n}", n)
+            )
+    base, by_hand = told["forward_seconds"], told["observed_seconds"]
+    told["over_forward"] = told["sweep_seconds"] / base
+    told["of_the_sweep_itself"] = (told["sweep_seconds"] - by_hand) / base
+    told["two_workers"] = told["weights_1_seconds"] / told["weights_2_seconds"]
+    print(f"  load + forward            {base:8.3f} s a checkpoint")
+    print(f"  load + measure            {by_hand:8.3f} s   {by_hand / base:.3f}×")
+    print(f"  sweep                     {told['sweep_seconds']:8.3f} s   {told['over_forward']:.3f}×")
+    print(f"  what the sweep adds       {told['of_the_sweep_itself']:8.3f} of load + forward")
+    print(f"  weights, one worker       {told['weights_1_seconds']:8.2f} s in all")
+    print(f"  weights, two workers      {told['weights_2_seconds']:8.2f} s   {told['two_workers']:.2f}×")
+    if size is SMALL:
+        return
+    kept = {
+        "device": "cpu",
+        "torch": torch.__version__,
+        "cores": os.cpu_count(),
+        "checkpoint_bytes": bytes_,
+        **told,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / "sweep-cpu.json"
+    file.write_text(json.dumps(kept, indent=1) + "\n")
+    print(f"written to {file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Many checkpoints of one training: found, verified, measured one unit each, and read together."""
