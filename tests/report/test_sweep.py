@@ -53,7 +53,7 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
 
 def test_no_headline_hangs_on_a_checkpoint_that_may_be_of_another_step(tmp_path: Path) -> None:
     steps = [0, 1, 2, 4, 1000]
-    said = "Between step 0 and step {} of small the mean cosine between sequences"
+    said = "Between step 0 and step {} of small "
     assert said.format("1,000") in text_of(a_sweep(tmp_path / "a", steps))
     twin = a_sweep(tmp_path / "b", steps, findings={1000: [finding(1000)]})
     assert said.format("1,000") not in text_of(twin) and said.format(4) in text_of(twin)

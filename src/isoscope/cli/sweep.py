@@ -139,8 +139,9 @@ def sweep(
     folder = open_sweep(run, out or default_out(asked.name, run.id))
     with screen.bar("fingerprints") as progress:
         prints = prints_of(folder, checkpoints, workers=max(1, workers or 1), progress=progress)
-    findings = examine(checkpoints, as_measured(folder, checkpoints, prints))
-    show_integrity(checkpoints, findings)
+    known = as_measured(folder, checkpoints, prints)
+    findings = examine(checkpoints, known)
+    show_integrity(checkpoints, findings, listed=not all(each.sketch for each in known.values()))
     if strict and findings:
         wrong = len({finding.checkpoint for finding in findings})
         raise IsoscopeError(

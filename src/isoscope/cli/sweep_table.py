@@ -30,12 +30,18 @@ _BESIDE = 7  # lines of the panel that are no units
 _BAR = 28
 
 
-def show_integrity(checkpoints: Sequence[Checkpoint], findings: Sequence[Finding]) -> None:
-    """The checkpoints that are not what they should be, or a sentence that all are."""
+def show_integrity(
+    checkpoints: Sequence[Checkpoint], findings: Sequence[Finding], *, listed: bool = False
+) -> None:
+    """The checkpoints that are not what they should be, or a sentence that all are.
+
+    Of those that are only `listed` by the hub, and not yet here, the order is not known.
+    """
     console = Console(stderr=True)
     count = f"{len(checkpoints)} checkpoint{'s' * (len(checkpoints) != 1)}"
     if not findings:
-        console.print(f"{count}: none is broken, no two are the same, all are in order", highlight=False)
+        known = "their order is known once they are here" if listed else "none is broken, all are in order"
+        console.print(f"{count}: no two are the same, {known}", highlight=False)
         return
     wrong = len({finding.checkpoint for finding in findings})
     more = len(findings) - MOST_FINDINGS

@@ -125,8 +125,8 @@ def _findings(facts: Mapping[str, Mapping[str, object]]) -> tuple[tuple[Finding,
 
 
 def _plain(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
-    """Without the marks at the end of notes."""
-    for finding in _findings(facts)[0]:
+    """Without the marks at the end of notes, from the last on."""
+    for finding in reversed(_findings(facts)[0]):
         mine = (rows["unit"] == finding.checkpoint) & rows["note"].str.endswith(finding.words)
         if finding.words and mine.any():
             notes = rows.loc[mine, "note"].str.removesuffix(finding.words).str.removesuffix("; ")

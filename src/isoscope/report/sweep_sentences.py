@@ -48,8 +48,8 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
         return ""
     found = changes_of(between)
     chance = (
-        f"where none does, chance marks about {max(1, round(0.01 * looked)):,} of so many, and up to ten "
-        "times as many where they are restless for a while"
+        f"where none does, chance marks about {max(1, round(0.01 * looked)):,} of so many, and many more "
+        "where shocks are of very different sizes"
     )
     if not found:
         return f"None of {looked:,} series jumps or turns by more than it wanders and bends anyway."

@@ -48,7 +48,7 @@ def test_a_sweep_and_again(isoscope: Call, short: Path, tmp_path: Path) -> None:
     count = len(in_folder(short))
     assert count == 5
     lines = first.err.splitlines()
-    assert f"{count} checkpoints: none is broken, no two are the same, all are in order" in first.err
+    assert f"{count} checkpoints: no two are the same, none is broken, all are in order" in first.err
     assert [line for line in lines if line.startswith("1 of 5: step-000000, ")]
     assert [line for line in lines if line.startswith("5 of 5: step-000040, ")]
     assert "5 of 5 checkpoints measured in" in first.err

@@ -53,9 +53,10 @@ def _change(kind: str, says: str) -> dict[str, object]:
         "title": kind,
         "formula": "the place that adds most to the likelihood of a line that may wander, bend and relax",
         "says": says,
-        "misleads": f"Chance marks about {changes.CHANCE:.0%} of the series that have none, and one in ten "
-        "of those that are restless for a while. A change that is small against how the series wanders is "
-        "not seen, nor one near the ends.",
+        "misleads": f"Chance marks about {changes.CHANCE:.0%} of the series that have none, but 6 to 27 % of "
+        "random walks whose shocks are of very different sizes (Student's t with 3 degrees, 16 to 64 "
+        "checkpoints). A change that is small against how the series wanders is not seen, nor one near the "
+        "ends.",
         "null": "no change: simulated from noise that wanders and bends as the series does",
         "interval": "the places of highest weight, 95 % of it, with the gaps between checkpoints",
         "range": "a step",
