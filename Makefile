@@ -21,9 +21,7 @@ lint: .venv/.dev  ## ruff and mypy --strict
 	$(BIN)/mypy
 
 bench: .venv/.dev  ## speeds, as ratios measured in one run
-	$(BIN)/python bench/cosine.py
-	$(BIN)/python bench/startup.py
-	$(BIN)/python bench/attention.py
+	@for bench in bench/*.py; do echo "$$bench"; $(BIN)/python $$bench || exit 1; done
 
 picture: .venv/.dev demo  ## make the README's picture anew, from the demo
 	$(BIN)/python docs/picture.py

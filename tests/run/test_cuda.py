@@ -89,7 +89,7 @@ def test_a_wide_cloud_of_few_directions_reads_as_in_float64(
 ) -> None:
     """Twelve directions of 640, one coordinate `widest` times as wide as the others.
 
-    628 directions hold rounding alone, in 16 bits a millionth of the spread: sums in floating point end there.
+    628 directions hold rounding alone, in 16 bits a millionth of the spread: there float32 sums end.
     """
     random = torch.Generator().manual_seed(1)
     points = torch.randn(5000, 12, generator=random) @ torch.randn(12, 640, generator=random) / 12**0.5

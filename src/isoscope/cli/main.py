@@ -11,7 +11,19 @@ from functools import wraps
 
 import typer
 
-from isoscope.cli import cloud, compare, contrast, demo, listing, measure, report, sweep, train, weights
+from isoscope.cli import (
+    block,
+    cloud,
+    compare,
+    contrast,
+    demo,
+    listing,
+    measure,
+    report,
+    sweep,
+    train,
+    weights,
+)
 from isoscope.errors import IsoscopeError
 
 app = typer.Typer(
@@ -49,6 +61,7 @@ _verb("report", report.report)
 _verb("demo", demo.demo)
 _verb("train", train.train)
 _verb("contrast", contrast.contrast)
+_verb("block", block.block)
 _verb("sweep", sweep.sweep)
 
 

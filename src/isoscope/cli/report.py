@@ -19,4 +19,9 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
         finish_contrast(folder)
         return
+    if folder.run.kind == "block":
+        from isoscope.cli.screen_block import finish_block
+
+        finish_block(folder)
+        return
     finish(folder, json=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,7 +94,9 @@ def sweep(
     with screen.bar(f"looking for checkpoints of {model}"):  # before torch, which takes seconds to import
         from isoscope.cli.finish import finish
         from isoscope.cli.sweep_table import SweepView, show_integrity
+        from isoscope.data.documents import refuse_missing
         from isoscope.errors import IsoscopeError, unknown_name
+        from isoscope.models.source import DTYPES, place_for
         from isoscope.run.sweep.integrity import examine
         from isoscope.run.sweep.job import WHAT, Asked
         from isoscope.run.sweep.shelf import Shelf
@@ -107,15 +110,23 @@ def sweep(
         )
         from isoscope.run.sweep.verify import as_measured, mark_anew, prints_of
 
-        for kind, name, names in (("what", what, WHAT), ("engine", engine, ("local", "ray"))):
+        for kind, name, names in (
+            ("what", what, WHAT),
+            ("engine", engine, ("local", "ray")),
+            ("dtype", dtype, DTYPES),
+        ):
             if name not in names:
                 raise unknown_name(kind, name, names)
+        if engine == "local":
+            place_for(device)
+        if data is not None and what != "weights":
+            refuse_missing(data)
         first, count = parse_shard(shard)
         pattern = _pattern(revisions, pythia_schedule, all_revisions)
         checkpoints = _checkpoints(model, pattern, config)
         opener, origin = _lab(model, data)
         asked = Asked(
-            name=model.rstrip("/"),
+            name=normpath(model) if Path(model).is_dir() else model,
             what=what,
             data=data or "embedded",
             limit=None if limit == 0 else limit,
@@ -148,6 +159,7 @@ def sweep(
             f"{wrong} of {len(checkpoints)} checkpoints are not what they should be; nothing was measured. "
             "Mend them, or leave --strict out."
         )
+    _warn_of_many(workers or 1, threads, engine)
     mine = checkpoints[first::count]
     jobs = waiting(folder, asked, mine, prints, findings)
     with ExitStack() as open_:
@@ -166,6 +178,10 @@ def sweep(
         for event in measured(jobs, slots, shelf):
             view.tell(event)
     view.show_summary()
+    if mine and not view.there and all(each.failed for each in view.outcomes):
+        raise IsoscopeError(
+            f"none of {len(mine)} checkpoints could be measured; mend what is said above, and run it again."
+        )
     now = examine(checkpoints, as_measured(folder, checkpoints, prints))
     if now != findings:  # what was downloaded since tells more than the hub's hashes
         show_integrity(checkpoints, now)
@@ -173,6 +189,18 @@ def sweep(
     with screen.bar("reading all of it together"):
         read_together(folder)
     finish(folder, json=json)
+
+
+def _warn_of_many(workers: int, threads: int, engine: str) -> None:
+    """More threads than this machine has cores make all of them slower."""
+    from os import cpu_count
+
+    from isoscope.cli import screen
+
+    cores = cpu_count() or 1
+    if engine == "local" and workers * threads > cores:
+        wanted = f"{workers} workers of {threads} thread{'s' * (threads > 1)}"
+        screen.warn([f"{wanted} share {cores} cores; fewer would be done sooner"])
 
 
 def _pattern(revisions: str | None, pythia_schedule: bool, all_revisions: bool) -> str | None:

@@ -24,6 +24,7 @@ from isoscope.run.sweep.checkpoints import Checkpoint
 from isoscope.run.sweep.integrity import Finding
 from isoscope.run.sweep.job import Outcome
 from isoscope.run.sweep.local import Event, Started
+from isoscope.run.sweep.order import ENOUGH
 
 MOST_FINDINGS = 40  # lines of the table; rows and page have all
 _BESIDE = 7  # lines of the panel that are no units
@@ -35,13 +36,18 @@ def show_integrity(
 ) -> None:
     """The checkpoints that are not what they should be, or a sentence that all are.
 
-    Of those that are only `listed` by the hub, and not yet here, the order is not known.
+    Of those that are only `listed` by the hub, and not yet here, the order is not known; of few that have
+    steps it never is.
     """
     console = Console(stderr=True)
     count = f"{len(checkpoints)} checkpoint{'s' * (len(checkpoints) != 1)}"
     if not findings:
-        known = "their order is known once they are here" if listed else "none is broken, all are in order"
-        console.print(f"{count}: no two are the same, {known}", highlight=False)
+        ordered = len({each.step for each in checkpoints} - {None}) >= ENOUGH
+        known = ["no two are the same"] if len(checkpoints) > 1 else []
+        known += [] if listed else ["none is broken"] if len(checkpoints) > 1 else ["it is not broken"]
+        if ordered:
+            known.append("their order is known once they are here" if listed else "all are in order")
+        console.print(": ".join(filter(None, [count, ", ".join(known)])), highlight=False)
         return
     wrong = len({finding.checkpoint for finding in findings})
     more = len(findings) - MOST_FINDINGS

@@ -46,6 +46,16 @@ def documents(address: str, *, whole: bool = True) -> Iterator[str]:
     return _blocks(path) if whole else (line.strip() for line in _lines(path) if line.strip())
 
 
+def refuse_missing(address: str) -> None:
+    """Say at once that there is no data of any kind at `address`; what a dataset has, its hub knows."""
+    there = address == "embedded" or column_at(address) is not None
+    if not there and not _split(address)[0].exists():
+        raise IsoscopeError(
+            f"no data at '{address}': give 'embedded', a file, a folder, or a column of a dataset, "
+            "id:split:column."
+        )
+
+
 def embedded() -> Iterator[str]:
     """The help topics of Python, in the order of their names."""
     from pydoc_data.topics import topics

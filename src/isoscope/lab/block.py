@@ -3,8 +3,8 @@
 Table and block start as BERT does, N(0, .02²), norms at 1 and 0. Sequences are drawn evenly from the table; a
 bias of norm N in one random direction is added to every vector, and N is swept. Decided here: a unit is one
 norm, one N and one seed. A seed fixes weights, inputs and the direction of the bias, whatever the norm and N,
-so that norms can be compared in pairs. Which norms, Ns and seeds are asked is no part of the question: a folder
-grows by more of them, and block_seeds.py sums up those that are there.
+so that norms can be compared in pairs. Which norms, Ns and seeds are asked is no part of the question: a
+folder grows by more of them, and block_seeds.py sums up those that are there.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.block_parts import EXPLANATIONS, Inside, look_inside, read_scores
+from isoscope.lab.block_parts import EXPLANATIONS, look_inside, read_scores
 from isoscope.lab.transformer import Block, Shape, build
 from isoscope.measures.table import choose
 from isoscope.models.source import Model
+from isoscope.models.tap import at_rest
 from isoscope.results.points import points_frame
 from isoscope.results.schema import Row, Run
 from isoscope.results.store import RunFolder
@@ -39,6 +40,7 @@ OF_ATTENTION = (
     "drift_share", "cross_term", "normalised_entropy_without_drift", "query_relative_drift",
     "key_relative_drift", "query_key_cosine",
 )  # fmt: skip
+OF_PASSES = ("mean_cosine", "mean_norm")
 ITERATED = "iterated"
 VOCABULARY = 5000  # rows of the table
 AGAIN = 2  # sequences that are passed again and again: norms hardly differ between sequences
@@ -116,19 +118,16 @@ def unit_of(model: str, revision: str) -> Unit:
     return Unit(found[1], float(found[2]), int(revision.removeprefix("seed ")))
 
 
-class Passes(nn.Module):
-    """A block that its own output enters again, so many times."""
+class Alone(nn.Module):
+    """A model that is one block."""
 
-    def __init__(self, block: Block, times: int) -> None:
+    def __init__(self, block: Block) -> None:
         super().__init__()
         self.blocks = nn.ModuleList([block])
-        self.times = times
 
     def forward(self, x: Tensor) -> Tensor:
         """[b, t, d] to [b, t, d]."""
-        for _ in range(self.times):
-            x = self.blocks[0](x)
-        return x
+        return cast("Tensor", self.blocks[0](x))
 
 
 def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
@@ -146,36 +145,38 @@ def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
 def read_unit(setting: Setting, unit: Unit, run: str = "") -> Answer:
     """All that is read of one unit: rows, what is known of it, and histograms as points."""
     block, x = fresh(setting, unit)
-    seen = observe(
-        Model(Passes(block, 1), unit.model, unit.revision), [x], measures=(*OF_VECTORS, *OF_ATTENTION)
-    )
+    source = Model(Alone(block), unit.model, unit.revision)
+    seen = observe(source, [x], measures=(*OF_VECTORS, *OF_ATTENTION))
     inside = look_inside(block, x)
     scores = read_scores(inside.query, inside.key)
-    at = (run, unit.model, unit.revision, None)
-    rows = [*seen.rows(run), *_stage_rows(inside, at)]
+    rows = seen.rows(run)
+    for kind, stage in inside.stages.items():
+        rows += _cloud_rows(stage, OF_VECTORS, unit, run, kind, 1)
     count = setting.sequences * setting.heads * setting.length
-    for name, value in zip(
-        EXPLANATIONS, (scores.mean, scores.pooled_std, scores.smallest_weight), strict=True
-    ):
-        rows.append(Row(*at, "attention", 1, None, name, value, count))
-    if setting.passes:
-        again = observe(
-            Model(Passes(block, setting.passes), unit.model, unit.revision),
-            [x[:AGAIN]],
-            measures=("mean_cosine", "mean_norm"),
-            counterfactual=False,
-        )
-        rows += [replace(row, kind=ITERATED) for row in again.rows(run)]
-    about = {"norm": unit.norm, "bias norm": unit.bias, "seed": unit.seed, "notes": seen.notes()}
+    at = (run, unit.model, unit.revision, None, "attention", 1, None)
+    read = (scores.mean, scores.pooled_std, scores.smallest_weight)
+    rows += [Row(*at, name, value, count) for name, value in zip(EXPLANATIONS, read, strict=True)]
+    rows += _passes(block, x[:AGAIN], setting.passes, unit, run)
+    about = {"norm": unit.norm, "bias norm": unit.bias, "seed": unit.seed}
     return rows, {**seen.known(), **about}, points_frame(scores.points())
 
 
-def _stage_rows(inside: Inside, at: tuple[str, str, str, None]) -> Iterator[Row]:
-    for kind, stage in inside.stages.items():
-        numbers = torch.arange(len(stage)).repeat_interleave(stage.shape[1])
-        cloud = describe(stage.flatten(0, 1), sequence=numbers, measures=OF_VECTORS)
-        for row in cloud.rows(at[0]):
-            yield replace(row, model=at[1], revision=at[2], kind=kind, layer=1)
+def _passes(block: Block, x: Tensor, passes: int, unit: Unit, run: str) -> Iterator[Row]:
+    """Norms and cosines before the first pass through the block and after each: the layer is the pass."""
+    for number in range(passes + 1 if passes else 0):
+        yield from _cloud_rows(x, OF_PASSES, unit, run, ITERATED, number)
+        if number < passes:
+            with at_rest(block):
+                x = block(x)
+
+
+def _cloud_rows(
+    cloud: Tensor, measures: tuple[str, ...], unit: Unit, run: str, kind: str, layer: int
+) -> list[Row]:
+    """Rows of vectors [b, t, d], at a site of this kind."""
+    numbers = torch.arange(len(cloud)).repeat_interleave(cloud.shape[1])
+    found = describe(cloud.flatten(0, 1), sequence=numbers, measures=measures).rows(run)
+    return [replace(row, model=unit.model, revision=unit.revision, kind=kind, layer=layer) for row in found]
 
 
 def run_of(setting: Setting) -> Run:

@@ -116,7 +116,7 @@ def load(
 
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
-    where = _device(device)
+    where = place_for(device)
     if Path(address).is_file():
         return _load_file(Path(address), config, where, DTYPES[dtype])
     name, _, written = (
@@ -170,7 +170,8 @@ def _load_file(file: Path, config: str | None, device: torch.device, dtype: torc
     return Model(module.to(device, dtype).eval(), str(file), tokenizer=tokenizer, processor=processor)
 
 
-def _device(name: str | None) -> torch.device:
+def place_for(name: str | None) -> torch.device:
+    """The device of this name, or the GPU if there is one; one that cannot be used is an error."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.zeros(1, device=device)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.trajectory import BETWEEN
 from isoscope.run.sweep.checkpoints import Checkpoint, in_folder, in_order, step_in
 
 
@@ -38,12 +39,24 @@ def found(folder: Path) -> list[tuple[str, int | None]]:
         ("pythia-70m-step1000", 1000),
         ("Steps 12", 12),
         ("model_0500", 500),
+        ("1k", 1000),
+        ("model_10k", 10_000),
+        ("step_1.5k", 1500),
+        ("step-1_000", 1000),
+        ("step 143,000", 143_000),
+        ("1B_tokens", 10**9),
+        ("500steps", None),
+        ("mp_rank_00_model_states", None),
         ("final", None),
         ("v2-600", None),
     ],
 )
 def test_the_step_in_a_name(name: str, step: int | None) -> None:
     assert step_in(name) == step
+
+
+def test_a_checkpoint_is_never_called_as_the_summary() -> None:
+    assert Checkpoint("between", 1, "").unit != BETWEEN
 
 
 def test_folders_are_ordered_by_number_not_by_letter(tmp_path: Path) -> None:

@@ -239,3 +239,28 @@ def test_more_units_than_lines_show_the_last() -> None:
     assert "now" in text
     assert "unit12" not in text
     assert text.count("\n") <= 14
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--data", "nowhere.txt"), "no data at 'nowhere.txt'"),
+        (("--dtype", "int3"), "no dtype is called 'int3'"),
+        (("--device", "moon"), "device 'moon' cannot be used here"),
+    ],
+)
+def test_what_is_wrong_for_all_is_said_before_the_first(
+    isoscope: Call, trained: Path, tmp_path: Path, options: tuple[str, str], says: str
+) -> None:
+    answer = isoscope("sweep", trained, *options, "--out", tmp_path / "out")
+    assert answer.code == 2
+    assert says in answer.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_where_none_can_be_measured_it_is_an_error(isoscope: Call, tmp_path: Path) -> None:
+    (tmp_path / "all" / "checkpoint-3").mkdir(parents=True)
+    answer = isoscope("sweep", tmp_path / "all", "--workers", "0", "--out", tmp_path / "out")
+    assert answer.code == 2
+    assert "none of 1 checkpoints could be measured" in answer.err
+    assert list(read_run(tmp_path / "out").frame().measure) == ["failed"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.trajectory import BETWEEN
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")  # files of weights, the first is preferred
 BELOW = "checkpoints"  # where a run of the lab, and many a trainer, keeps them
@@ -23,7 +24,8 @@ _STATE = "trainer_state.json"
 _OF_NO_MODEL = re.compile(r"optimi[sz]er|scheduler|scaler|rng_state|random_state|training_args|^state$", re.I)
 _OF_ONE_MODEL = re.compile(r"^((model|pytorch_model)(-\d+-of-\d+)?|consolidated(\.\d+)?)$")
 _WORDS = ("step", "checkpoint|ckpt|chkpt", "iteration|iter|update", "epoch")  # which number is the step
-_THOUSANDS = {"": 1, "k": 1_000, "m": 1_000_000}
+_THOUSANDS = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
+_NUMBER = r"(\d{1,3}(?:[,_]000)+|\d{1,3}(?:,\d{3})+|\d+(?:\.\d+(?=[kmb]))?)([kmb]?)(?![a-z\d])"
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,32 @@ class Checkpoint:
     @property
     def unit(self) -> str:
         """What the run folder calls its unit: the name, of which a sweep has one each."""
-        return self.name
+        return f"checkpoint {self.name}" if self.name == BETWEEN else self.name
 
 
 def step_in(name: str) -> int | None:
     """The step that a name tells: the number after "step", "checkpoint", … or the only one in it.
 
-    >>> step_in("checkpoint-500"), step_in("seed_3-step_20k"), step_in("epoch=2-step=1200"), step_in("final")
+    >>> step_in("checkpoint-500"), step_in("seed_3-step_20k"), step_in("epoch=2-step=1,200"), step_in("final")
     (500, 20000, 1200, None)
     """
     for word in _WORDS:
-        found = re.findall(rf"(?:{word})s?[ _=.-]*(\d+)([km]?)(?![a-z\d])", name.lower())
+        found = re.findall(rf"(?:{word})s?[ _=.-]*{_NUMBER}", name.lower())
         if found:
-            number, thousands = found[-1]
-            return int(number) * _THOUSANDS[thousands]
-    alone = re.findall(r"\d+", name)
-    return int(alone[0]) if len(alone) == 1 else None
+            return _number(*found[-1])
+    alone = re.findall(rf"(?<![\d.,]){_NUMBER}", name.lower())
+    numbers = re.findall(r"\d+", name)
+    whole = alone and numbers == re.findall(r"\d+", alone[0][0])  # no other, and all of it understood
+    return _number(*alone[0]) if whole and not re.search(r"rank", name, re.I) else None
+
+
+def _number(written: str, thousands: str) -> int:
+    """A number as people write it.
+
+    >>> _number("1,000", ""), _number("1.5", "k")
+    (1000, 1500)
+    """
+    return round(float(re.sub("[,_]", "", written)) * _THOUSANDS[thousands])
 
 
 def in_folder(folder: str | Path, *, config: str | None = None) -> list[Checkpoint]:
