@@ -182,9 +182,10 @@ def sweep(
         raise IsoscopeError(
             f"none of {len(mine)} checkpoints could be measured; mend what is said above, and run it again."
         )
-    now = examine(checkpoints, as_measured(folder, checkpoints, prints))
+    known = as_measured(folder, checkpoints, prints)
+    now = examine(checkpoints, known)
     if now != findings:  # what was downloaded since tells more than the hub's hashes
-        show_integrity(checkpoints, now)
+        show_integrity(checkpoints, now, listed=not all(each.sketch for each in known.values()))
     mark_anew(folder, checkpoints, now)
     with screen.bar("reading all of it together"):
         read_together(folder)

@@ -34,6 +34,7 @@ from isoscope.results.trajectory import BETWEEN
 
 MOST_UNITS = 40
 """Units whose facts the page carries; all are in the files."""
+_ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Swept:
     count: int
     total: int
     about: str
+    ordered: bool = False  # whether their order can be told
     signs: tuple[tuple[str, str], ...] = tuple(SIGNS.items())
 
     @property
@@ -83,6 +85,7 @@ def _page(folder: RunFolder, read: SweepRows) -> str:
     said = opening(of, read.findings, read.examined)
     failed = tuple(sorted(of.failed.items()))
     swept = Swept(None, read.findings, failed, read.examined, len(of.units), of.total, "")
+    swept = replace(swept, ordered=len(of.steps) >= _ENOUGH and not of.numbered)
     if len(of.steps) < 2:
         words = headline(read.rows) if len(read.rows) else ""
         return page(run, read.rows, _few(read), None, said=" ".join(filter(None, [said, words])), swept=swept)

@@ -33,7 +33,7 @@ def opening(of: Trajectory, findings: tuple[Finding, ...], examined: bool) -> st
     if doubtful:
         said.append(f"{doubtful:,} may not be what {'they claim' if doubtful > 1 else 'it claims'} to be")
     elif examined:
-        said.append("nothing is wrong with their files")
+        said.append(f"nothing is wrong with {'their' if count != 1 else 'its'} files")
     return f"{listed(said)}."
 
 

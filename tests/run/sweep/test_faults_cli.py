@@ -87,6 +87,86 @@ def test_strict_stops_before_anything_is_measured(isoscope: Call, tmp_path: Path
     assert not list((tmp_path / "run" / "rows").glob("*.parquet"))
 
 
+def swept(isoscope: Call, models: Path, out: Path, *more: str) -> str:
+    """What a sweep says, on one line."""
+    answer = isoscope("sweep", models, *FEW, *more, "--out", out)
+    assert answer.code == 0, answer.err
+    return " ".join(answer.err.split())
+
+
+def test_a_config_that_changes_after_measuring_is_found(isoscope: Call, tmp_path: Path) -> None:
+    models, out = tmp_path / "models", tmp_path / "run"
+    path = walk(models, [0, 10, 20, 30])[2]
+    assert "not what they should be" not in swept(isoscope, models, out)
+    said = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(said | {"layer_norm_eps": 0.5}))
+    before = read_run(out).frame("step20").value.tolist()
+    told = swept(isoscope, models, out)
+    assert "layer_norm_eps 0.5 instead of 1e-12" in told
+    assert "1 of 4 checkpoints measured" in told and "3 were there already" in told
+    assert read_run(out).frame("step20").value.tolist() != before
+    assert "layer_norm_eps 0.5 instead of 1e-12" in marked(out, "step20")
+    (path / "config.json").write_text(json.dumps(said))
+    assert "not what they should be" not in swept(isoscope, models, out) and not marked(out, "step20")
+
+
+def test_a_fault_is_todays(isoscope: Call, tmp_path: Path) -> None:
+    """Cut short, then gone: neither has a digest, and each is told while it lasts."""
+    models, out = tmp_path / "models", tmp_path / "run"
+    file = walk(models, [0, 10, 20, 30])[2] / "model.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    assert "is cut short" in swept(isoscope, models, out)
+    file.unlink()
+    told = swept(isoscope, models, out)
+    assert "holds no weights: looked for" in told and "cut short" not in told
+    assert "cut short" not in marked(out, "step20")
+    file.write_bytes(whole)
+    assert "all are in order" in swept(isoscope, models, out) and not marked(out, "step20")
+
+
+@pytest.mark.parametrize(
+    ("names", "line", "page"),
+    [
+        (
+            ["step0"],
+            "1 checkpoint: it is not broken",
+            "1 checkpoint was measured and nothing is wrong with its",
+        ),
+        (
+            ["step0", "step10", "step20"],
+            "3 checkpoints: no two are the same, none is broken",
+            "3 checkpoints: ",
+        ),
+        (["a", "b", "c", "d"], "4 checkpoints: no two are the same, none is broken", "4 checkpoints: "),
+        (["0", "1", "2", "3"], "4 checkpoints: no two are the same, none is broken, all are in order", "4 "),
+    ],
+    ids=["one", "few", "no steps", "enough"],
+)
+def test_order_is_claimed_where_it_can_be_known(
+    isoscope: Call, tmp_path: Path, names: list[str], line: str, page: str
+) -> None:
+    models, out = tmp_path / "models", tmp_path / "run"
+    for name, path in zip(names, walk(tmp_path / "made", [0, 10, 20, 30]), strict=False):
+        copied(path, models / name)
+    answer = isoscope("sweep", models, *FEW, "--out", out)
+    assert answer.code == 0, answer.err
+    assert line in [each.strip() for each in answer.err.splitlines()]
+    text = " ".join((out / "report.html").read_text().split())
+    assert page in text and ("none is out of order" in text) == ("in order" in line)
+    assert ("no two are the same" in text) == (len(names) > 1)
+
+
+def test_an_adapter_is_told_from_a_model(isoscope: Call, tmp_path: Path) -> None:
+    models, out = tmp_path / "models", tmp_path / "run"
+    walk(models, [0, 10])
+    (models / "step20").mkdir()
+    (models / "step20" / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    save_file({"lora_A.weight": torch.ones(4, 8)}, models / "step20" / "adapter_model.safetensors")
+    assert "merge it into its model first" in swept(isoscope, models, out)
+    assert "step20 holds an adapter (adapter_config.json) and no model" in marked(out, "step20")
+
+
 def ended(running: Running, look: Callable[[], None] = lambda: None, *, code: int = 0) -> None:
     while not running.is_dead():
         look()
@@ -127,6 +207,21 @@ def test_a_hub_within_a_disk_budget(there: Pointed, tmp_path: Path) -> None:
     running = there.run(tmp_path / "said", SWEEP, *words)
     ended(running)
     assert len(there.hub.files()) == again  # nothing is fetched twice
+
+
+def test_a_config_that_changes_on_the_hub_is_found(there: Pointed, tmp_path: Path) -> None:
+    """The weights are the same, and what was found in the files is not taken for what is there now."""
+    paths = walk(tmp_path / "models", [0, 10, 20, 30])
+    there.hub.models["owner/changing"] = {path.name: path for path in paths}
+    there.hub.seconds = 0.0
+    out = tmp_path / "run"
+    words = ("sweep", "owner/changing", "--all-revisions", *FEW, "--out", out)
+    ended(there.run(tmp_path / "said", SWEEP, *words))
+    assert not marked(out, "step20")
+    said = json.loads((paths[2] / "config.json").read_text())
+    (paths[2] / "config.json").write_text(json.dumps(said | {"layer_norm_eps": 0.5}))
+    ended(there.run(tmp_path / "said", SWEEP, *words))
+    assert "layer_norm_eps 0.5 instead of 1e-12" in marked(out, "step20")
 
 
 def test_a_checkpoint_that_never_fits_is_a_row_with_its_reason(there: Pointed, tmp_path: Path) -> None:

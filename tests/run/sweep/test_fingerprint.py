@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from isoscope.run.sweep.checkpoints import Checkpoint
 from isoscope.run.sweep.fingerprint import Fingerprint, fingerprint
+from isoscope.run.sweep.settings import _settings_of, settings_in
+from isoscope.run.sweep.verify import _stamp
 from tests.run.sweep.trajectory import at, copied, tiny, walk
 
 
@@ -212,6 +219,113 @@ def test_a_config_elsewhere(folder: Path, tmp_path: Path) -> None:
     for named in (folder, folder / "config.json"):
         found = fingerprint(Checkpoint("step_5", 5, str(path), config=str(named)))
         assert found.config == only(folder).config != ""
+
+
+AT_ONCE = """
+import sys, threading
+from pathlib import Path
+from isoscope.run.sweep.settings import settings_in
+start, found = threading.Barrier(4), {}
+def read(place):
+    start.wait()
+    found[place] = settings_in(Path(place))[0]
+several = [threading.Thread(target=read, args=(place,)) for place in sys.argv[1:]]
+[each.start() for each in several]
+[each.join() for each in several]
+print(*(found[place] for place in sys.argv[1:]))
+"""
+
+
+def test_threads_that_begin_at_once_read_the_same(folder: Path, tmp_path: Path) -> None:
+    """In a process of its own, where transformers is not yet imported; defaults tell who understood."""
+    said = json.loads((folder / "config.json").read_text())
+    places = [tmp_path / f"{number}.json" for number in range(4)]
+    for number, place in enumerate(places):
+        place.write_text(json.dumps(said, indent=number))  # other texts that say the same
+    made = subprocess.run(
+        [sys.executable, "-c", AT_ONCE, *map(str, places)], capture_output=True, text=True, check=True
+    )
+    assert made.stdout.split() == [only(folder).config] * 4, made.stderr
+
+
+def test_the_same_text_is_read_once_wherever_it_is(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text('{"model_type": "own", "width": 17}')
+        (tmp_path / f"{name}{{}}.json").write_text("[{}")
+    before = _settings_of.cache_info().misses
+    assert settings_in(tmp_path / "a.json") == settings_in(tmp_path / "b.json")
+    assert _settings_of.cache_info().misses == before + 1
+    for name in ("a", "b"):  # and what is wrong is told of the right file
+        place = tmp_path / f"{name}{{}}.json"
+        assert settings_in(place)[2].startswith(f"cannot read {place}: ")
+
+
+def test_a_config_that_is_wrong_is_compared_and_a_library_that_is_broken_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = (
+        {"model_type": "bert", "hidden_size": "wide"},
+        {"model_type": "llama", "num_attention_heads": 0},
+        {"model_type": "bert", "dtype": "nonsense"},
+        {"model_type": "bert", "num_labels": "many"},
+        {"model_type": "llava", "text_config": {"model_type": "none such"}},
+    )
+    for said in wrong:
+        (tmp_path / "config.json").write_text(json.dumps(said))
+        digest, settings, fault = settings_in(tmp_path / "config.json")
+        assert digest and len(settings) == len(said) and not fault
+
+    def broken(*_: object, **__: object) -> None:
+        raise ImportError("half of the library")
+
+    monkeypatch.setattr(transformers.AutoConfig, "for_model", broken)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 1234}')
+    with pytest.raises(ImportError):
+        settings_in(tmp_path / "config.json")
+
+
+def test_identity_is_of_weights_and_config(folder: Path) -> None:
+    found = only(folder)
+    assert found.identity == only(folder).identity
+    others = [replace(found, digest="0"), replace(found, config="0")]
+    assert len({each.identity for each in (found, *others)}) == 3
+    assert replace(found, sketch=(), fault="x").identity == found.identity
+
+
+def test_a_config_that_is_given_is_part_of_the_stamp(folder: Path, tmp_path: Path) -> None:
+    """By its path and what it says, also where size and time are the same."""
+    path, given = tmp_path / "step_5.safetensors", tmp_path / "elsewhere" / "config.json"
+    path.write_bytes((folder / "model.safetensors").read_bytes())
+    given.parent.mkdir()
+    text = (folder / "config.json").read_text()
+    given.write_text(text)
+    checkpoint = Checkpoint("step_5", 5, str(path), config=str(given))
+    stamp, config, at_first = _stamp(checkpoint), fingerprint(checkpoint).config, given.stat()
+    assert _stamp(replace(checkpoint, config=str(given.parent))) == stamp == _stamp(checkpoint)
+    assert (
+        _stamp(replace(checkpoint, config=str(folder))) != stamp != _stamp(replace(checkpoint, config=None))
+    )
+    changed = text.replace('"num_attention_heads": 2', '"num_attention_heads": 4')
+    assert changed != text
+    given.write_text(changed)
+    os.utime(given, ns=(at_first.st_atime_ns, at_first.st_mtime_ns))
+    assert given.stat().st_size == at_first.st_size and given.stat().st_mtime_ns == at_first.st_mtime_ns
+    assert _stamp(checkpoint) != stamp and fingerprint(checkpoint).config != config
+    given.unlink()
+    assert fingerprint(checkpoint).config == "" and _stamp(checkpoint) != stamp
+
+
+def test_an_adapter_is_no_model(folder: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "checkpoint-5"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 4}')
+    save_file({"lora_A.weight": torch.ones(4, 8)}, adapter / "adapter_model.safetensors")
+    assert fault(adapter) == (
+        "checkpoint-5 holds an adapter (adapter_config.json) and no model; merge it into its model first."
+    )
+    assert only(adapter).kind == "broken"
+    (adapter / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    assert only(adapter).digest == only(folder).digest and not only(adapter).fault
 
 
 def test_reading_costs_about_as_much_as_hashing(tmp_path: Path) -> None:

@@ -294,13 +294,48 @@ def _known(*names: tuple[str, int | None, str]) -> Iterator[tuple[Checkpoint, Fi
         ([("step5", 5, "b"), ("step9", 9, "a"), ("best", None, "b")], []),  # any may be the best
         ([("seed_a", None, "b"), ("seed_b", None, "b")], ["seed_a", "seed_b"]),
         ([("step5", 5, ""), ("step9", 9, "")], []),  # nothing is known of either
+        ([("step5", 5, "b"), ("step9", 9, "a"), ("last", 9, "a")], []),  # a copy under the same step
+        ([("step9", 9, "a"), ("last", 9, "a"), ("main", None, "a")], []),
+        ([("step5", 5, "a"), ("step9", 9, "a"), ("last", 9, "a")], ["step5", "step9", "last"]),
+        ([("step0", 0, "a"), ("step1", 1, "a"), ("last", 1, "a")], []),
     ],
-    ids=range(8),
+    ids=range(12),
 )
 def test_who_may_be_alike(names: list[tuple[str, int | None, str]], twins: list[str]) -> None:
     known = dict(_known(*names))
     told = examine([*known], {each.name: own for each, own in known.items()})
     assert [each.checkpoint for each in told if each.kind == "twin"] == twins
+
+
+def test_a_copy_under_the_same_step_is_no_twin(made: Path) -> None:
+    """As trainers leave `last` beside the checkpoint that it is; under another step it is one."""
+    last = copied(made / "step90", made / "last")
+    (last / "trainer_state.json").write_text('{"global_step": 90}')
+    assert [each.step for each in in_folder(made)][-2:] == [90, 90] and found(made) == []
+    (last / "trainer_state.json").write_text('{"global_step": 95}')
+    assert [each for each in named(made) if each[1] == "twin"] == [("step90", "twin"), ("last", "twin")]
+
+
+def test_weights_that_are_not_finite_are_no_twins(made: Path) -> None:
+    """A training that diverged is all NaN from there on; of one layer it is not to be told either."""
+
+    def diverge(weights: dict[str, torch.Tensor]) -> None:
+        for weight in weights.values():
+            if weight.is_floating_point():
+                weight.fill_(torch.nan)
+
+    for step in ("step60", "step80", "step90"):
+        rewritten(made / step / "model.safetensors", diverge)
+    assert named(made) == [(step, "not finite") for step in ("step60", "step80", "step90")]
+
+    def one_layer(weights: dict[str, torch.Tensor]) -> None:
+        for name, weight in weights.items():
+            if name.startswith("encoder.layer.1."):
+                weight.fill_(torch.nan)
+
+    for step in ("step10", "step30"):
+        rewritten(made / step / "model.safetensors", one_layer)
+    assert {kind for _, kind in named(made)} == {"not finite"}
 
 
 def test_a_part_of_another_step(made: Path) -> None:

@@ -44,6 +44,7 @@ PLACES = 2048  # of a sketch: 11 kB as text, and distances to some per cent
 AT_ONCE = 2**22  # numbers that are read at once
 BROKEN, NOT_FINITE = "broken", "not finite"
 _TENSORS = 128  # that a sketch looks into at most
+_ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are no model's
 _CUT_SHORT = ("truncated", "incomplete", "eof", "ran out of input")  # in what is said of an old pickle
 
 
@@ -64,6 +65,15 @@ class Fingerprint:
     parts: tuple[tuple[str, str], ...] = ()  # name and digest
     settings: tuple[tuple[str, str], ...] = ()  # what the config says
 
+    @property
+    def identity(self) -> str:
+        """What fixes the numbers of a checkpoint: its weights and its config.
+
+        >>> Fingerprint("0f", "c1").identity
+        '0f c1'
+        """
+        return f"{self.digest} {self.config}"
+
     def to_json(self) -> str:
         """As text, the sketch in single precision."""
         said = asdict(self) | {"parts": dict(self.parts), "settings": dict(self.settings)}
@@ -81,7 +91,7 @@ class Fingerprint:
 
 def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
     """The fingerprint of a checkpoint on this machine: a folder, or a file of weights."""
-    config, settings, fault = settings_in(_config_file(checkpoint))
+    config, settings, fault = settings_in(config_file(checkpoint))
     broken = partial(Fingerprint, "", config, kind=BROKEN, settings=settings)
     try:
         tensors = _tensors(Path(checkpoint.address))
@@ -202,6 +212,10 @@ def _tensors(place: Path) -> Tensors:
         return _opened(place)
     fetch = partial(_in_folder, place)
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
+    if found is None and (place / _ADAPTER).is_file():
+        raise IsoscopeError(
+            f"{place.name} holds an adapter ({_ADAPTER}) and no model; merge it into its model first."
+        )
     if found is None:
         raise IsoscopeError(f"{place} holds no weights: looked for {', '.join(LOOKED_FOR)}.")
     if not found.endswith(".json"):
@@ -270,10 +284,12 @@ def _whole(file: Path) -> None:
         raise IsoscopeError(f"{file.name} is cut short: {there:,} of {needed:,} bytes are there.")
 
 
-def _config_file(checkpoint: Checkpoint) -> Path:
-    place = Path(checkpoint.config or checkpoint.address)
-    if place.suffix == ".json":
-        return place
+def config_file(checkpoint: Checkpoint) -> Path:
+    """The config that a checkpoint is opened with: the one that is given, or the one in or beside it."""
+    if checkpoint.config is not None:
+        given = Path(checkpoint.config)
+        return given if given.suffix == ".json" else given / "config.json"
+    place = Path(checkpoint.address)
     return (place.parent if place.is_file() else place) / "config.json"
 
 

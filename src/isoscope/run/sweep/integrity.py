@@ -5,8 +5,9 @@ seen; which of two twins has the wrong name nobody can tell from them, so that b
 
 Decided here: weights under step 0 and step 1 may be the same, as a warm-up that begins at a rate of 0 leaves
 them; one without a step (main, best, final) may equal one that has a step, except that main is to be the
-last. A part (a layer, a shard) is a twin where the two share it and one between them has another: what is
-frozen is the same everywhere.
+last; a copy under the same step is what it says. Weights that are not finite are alike by having diverged,
+and are no twins. A part (a layer, a shard) is a twin where the two share it and one between them has another:
+what is frozen is the same everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from operator import itemgetter
 import numpy as np
 
 from isoscope.run.sweep.checkpoints import Checkpoint
-from isoscope.run.sweep.fingerprint import Fingerprint
+from isoscope.run.sweep.fingerprint import NOT_FINITE, Fingerprint
 from isoscope.run.sweep.order import strays
 
 TWIN, OUT_OF_ORDER, CONFIG = "twin", "out of order", "config"
@@ -58,7 +59,8 @@ _Told = Iterator[tuple[Checkpoint, str, str]]
 
 
 def _twins(known: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> _Told:
-    for alike in _groups(known, {each.name: prints[each.name].digest for each in known}):
+    sound = [each for each in known if prints[each.name].kind != NOT_FINITE]
+    for alike in _groups(sound, {each.name: prints[each.name].digest for each in sound}):
         if not _may_be_alike(alike, known):
             for each in alike:
                 others = [other.name for other in alike if other is not each]
@@ -76,19 +78,21 @@ def _groups(known: Sequence[Checkpoint], digests: Mapping[str, str]) -> list[lis
 
 def _may_be_alike(alike: Sequence[Checkpoint], known: Sequence[Checkpoint]) -> bool:
     """Whether it is no wonder that these have the same weights."""
-    steps = sorted(each.step for each in alike if each.step is not None)
+    steps = sorted({each.step for each in alike if each.step is not None})
     if len(steps) == 0:
         return False
     last = max(each.step for each in known if each.step is not None)
     if len(steps) == 1:
         return all(each.revision != "main" or steps == [last] for each in alike)
-    return steps == [0, 1] and len(alike) == 2
+    return steps == [0, 1] and all(each.step is not None for each in alike)
 
 
 def _shared_parts(known: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> _Told:
     """Checkpoints that are no twins and share a part, which one between them has otherwise."""
     by_part: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)  # digest and name
     for each in known:
+        if prints[each.name].kind == NOT_FINITE:
+            continue
         for part, digest in prints[each.name].parts:
             by_part[part].append((digest, each.name))
     in_common: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

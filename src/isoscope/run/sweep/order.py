@@ -14,7 +14,8 @@ steps of a walk, 2 against 0.
 
 What cannot be told: a trajectory that is reversed as a whole; the first two or the last two swapped; a swap
 among weights that do not move any more. The first and the last have one neighbour only, and are doubted
-where that one is far off and another is near; weights that alternate from step to step tell nothing.
+where that one is far off and another is near; weights that alternate from step to step tell nothing. Of
+fewer than `ENOUGH` checkpoints nothing is claimed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+ENOUGH = 4  # checkpoints: of three, only the middle one has two neighbours
 RATIO = 2.0  # saved over costs
 AWAY = 1.7  # (D(a, i) + D(j, b)) / D(a, b): jitter alone has 2, a walk 1, a drift less
 SWAPPED = 2.5  # the same, of one whose place is at most `STONE_THROW` further: a walk has 3 there

@@ -52,36 +52,45 @@ def settings_in(file: Path) -> tuple[str, Settings, str]:
         return "", (), ""
     except (OSError, UnicodeDecodeError) as reason:
         return "", (), f"cannot read {file}: {str(reason).splitlines()[0].rstrip('.')}."
-    return settings_of(text, str(file))
+    digest, settings, fault = _settings_of(text)
+    return digest, settings, fault and fault.format(file=file)
 
 
 @lru_cache(maxsize=64)  # most checkpoints of a training have the same
-def settings_of(text: str, where: str) -> tuple[str, Settings, str]:
-    """The same of the text of a config."""
+def _settings_of(text: str) -> tuple[str, Settings, str]:
+    """The same of the text of a config; what is wrong has a place, {file}, for where the text is."""
     try:
         said = json.loads(text)
     except ValueError as reason:
-        return "", (), f"cannot read {where}: {str(reason).splitlines()[0].rstrip('.')}."
+        line = str(reason).splitlines()[0].rstrip(".")
+        return "", (), f"cannot read {{file}}: {line.replace('{', '{{').replace('}', '}}')}."
     if not isinstance(said, dict):
-        return "", (), f"{where} holds {type(said).__name__}, no settings by name."
+        return "", (), f"{{file}} holds {type(said).__name__}, no settings by name."
     found = tuple(sorted(_flat(_understood(said))))
     return hashlib.blake2b(repr(found).encode(), digest_size=8).hexdigest(), found, ""
 
 
 def _understood(said: dict[str, Any]) -> Mapping[str, Any]:
-    """The config with its defaults, by transformers where it knows the kind; else as it is written."""
-    import transformers
+    """The config with its defaults, by transformers where it knows the kind; else as it is written.
 
+    Transformers is imported in the turn as well: a thread that comes while another imports it sees half of
+    it, and would take every kind for one that is not known.
+    """
     said = {"dtype" if name == "torch_dtype" else name: value for name, value in said.items()}
     if isinstance(said.get("dtype"), str):
         said["dtype"] = said["dtype"].removeprefix("torch.")
     kind = str(said.get("model_type"))
     others = {name: value for name, value in said.items() if name != "model_type"}
-    try:
-        with _TURN, _quiet():
-            return dict(transformers.AutoConfig.for_model(kind, **others).to_dict())
-    except Exception:  # noqa: BLE001  a config that is wrong is still one that can be compared
-        return said
+    with _TURN:
+        from huggingface_hub.errors import StrictDataclassError
+        from transformers import AutoConfig
+
+        wrong = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StrictDataclassError)
+        try:
+            with _quiet():
+                return dict(AutoConfig.for_model(kind, **others).to_dict())
+        except wrong:  # it can still be compared
+            return said
 
 
 def _flat(said: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

@@ -91,7 +91,7 @@ def waiting(
 
 
 def _lacks(known: Mapping[str, object] | None, now: Fingerprint | None) -> bool:
-    return known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.digest)
+    return known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.identity)
 
 
 def read_together(folder: RunFolder) -> None:

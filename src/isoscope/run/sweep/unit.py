@@ -227,7 +227,7 @@ def _known(job: Job, seconds: float) -> dict[str, object]:
             "address": checkpoint.address,
             "revision": checkpoint.revision,
         },
-        DIGEST: "" if listed is None else listed.digest,
+        DIGEST: "" if listed is None else listed.identity,
         "fingerprint": None if found is None else found.to_json(),
         "findings": [asdict(finding) for finding in job.findings],
         "seconds": round(seconds, 3),

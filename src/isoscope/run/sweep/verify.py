@@ -2,11 +2,12 @@
 
 A fingerprint is made once: while the files of a checkpoint have the same names, sizes and times it is read
 from the run folder. Of the hub it is made of the hub's own hashes; a unit that was measured has one of the
-files themselves, which tells more, and is taken instead.
+files themselves, which tells more, and is taken instead while the hub says the same of weights and config.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import trajectory
 from isoscope.run.sweep.aside import clear_aside
 from isoscope.run.sweep.checkpoints import Checkpoint
-from isoscope.run.sweep.fingerprint import Fingerprint, fingerprint
+from isoscope.run.sweep.fingerprint import Fingerprint, config_file, fingerprint
 from isoscope.run.sweep.integrity import Finding
 from isoscope.run.sweep.remote import remote_fingerprint
 from isoscope.run.sweep.unit import DIGEST
@@ -61,23 +62,38 @@ def _kept_print(folder: RunFolder, checkpoint: Checkpoint) -> Fingerprint:
 
 
 def _stamp(checkpoint: Checkpoint) -> list[list[object]]:
-    """Names, sizes and times of a checkpoint's files: where they are the same, so are the files."""
+    """Names, sizes and times of a checkpoint's files: where they are the same, so are the files.
+
+    Of a config that was given, its path and a hash of what it says: it is another's, and may be any file.
+    """
     place = Path(checkpoint.address)
     files = sorted(place.iterdir()) if place.is_dir() else [place, place.parent / "config.json"]
     there = [file for file in files if file.is_file()]
-    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in there]
+    stamp: list[list[object]] = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in there]
+    if checkpoint.config is not None:
+        given = config_file(checkpoint)
+        said = hashlib.sha256(given.read_bytes()).hexdigest()[:16] if given.is_file() else ""
+        stamp.append([str(given.absolute()), said])
+    return stamp
 
 
 def as_measured(
     folder: RunFolder, checkpoints: Iterable[Checkpoint], prints: Mapping[str, Fingerprint]
 ) -> dict[str, Fingerprint]:
-    """The same, and of checkpoints whose files were read when they were measured, what was found then."""
+    """The same, and of checkpoints that were downloaded to be measured, what was found in their files then.
+
+    Files of this machine are read anew, and what is there now counts; so does what the hub lists now where it
+    is another. What could not be read then has no digest, and may be mended since: it is not kept either.
+    """
     there, found = trajectory(folder).facts, dict(prints)
     for checkpoint in checkpoints:
-        known = there.get(checkpoint.unit, {})
+        now, known = prints[checkpoint.name], there.get(checkpoint.unit, {})
         kept = known.get("fingerprint")
-        if isinstance(kept, str) and known.get(DIGEST) == prints[checkpoint.name].digest:
-            found[checkpoint.name] = Fingerprint.from_json(kept)
+        if not checkpoint.revision or not now.digest or not isinstance(kept, str):
+            continue
+        then = Fingerprint.from_json(kept)
+        if then.digest and known.get(DIGEST) == now.identity:
+            found[checkpoint.name] = then
     return found
 
 
