@@ -130,7 +130,7 @@ def test_entropy_with_drift_by_layer_and_by_head(tmp_path: Path) -> None:
         in words
     )
     assert "at −0.20 in the median head; in none of 6 heads can it be told from chance" in words
-    assert "no trend can make" in words
+    assert "no straight trend can make" in words
 
 
 def test_heads_are_drawn_over_steps_with_their_drift(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def correlation_words(own: list[Reading]) -> str:
     if said:
         said.append(
             "Two slow series correlate whatever they are: p is told for as many independent checkpoints as "
-            "these are worth, and what holds from checkpoint to checkpoint no trend can make."
+            "these are worth, and what holds from checkpoint to checkpoint no straight trend can make."
         )
     return "\n".join(said)
 

@@ -347,16 +347,89 @@ def test_one_checkpoint_has_nothing_beside_it(tmp_path: Path) -> None:
     assert not folder.has(BETWEEN)
 
 
-def test_checkpoints_that_are_not_what_they_claim_are_left_out_of_changes(tmp_path: Path) -> None:
+def test_weights_are_compared_where_they_are_of_the_same_coordinates(tmp_path: Path) -> None:
+    """Step 2 is not finite, 4 has another layout of the same length, 5 another length, 6 no sketch."""
     folder = a_folder(tmp_path)
-    for step in range(10):
-        kinds = {4: "twin", 7: "config"}
-        found = [{"kind": kinds[step], "words": "…", "step": step}] if step in kinds else []
-        folder.write(str(step), rows(step), {"findings": found})
-    assert doubted_steps(trajectory(folder)) == [4]
+    sketches = {
+        0: ([3.0, 4.0], "a"), 1: ([0.0, 0.0], "a"), 2: ([math.nan, 1.0], "a"), 3: ([1.0, 1.0], "a"),
+        4: ([1.0, 2.0], "b"), 5: ([1.0], "a"), 6: ([], "a"), 7: ([0.0, 5.0], "a"),
+    }  # fmt: skip
+    for step, (sketch, layout) in sketches.items():
+        told = Fingerprint("d", "c", tuple(sketch), layout=layout).to_json()
+        folder.write(str(step), rows(step), {"fingerprint": told})
+    summarise(folder)
+    own = folder.frame(BETWEEN).set_index(["measure", "step"])[["value", "note"]]
+    found = {key: (value, note) for key, value, note in own.itertuples()}
+    other, wild = "the weights of {} and {} have other names or shapes", "the weights of 2 are not finite"
+    away = {step: found["distance_to_last", step] for step in (0, 1, 2, 3, 4, 5, 7)}
+    assert [away[step][0] for step in (0, 1, 3, 7)] == pytest.approx(
+        [math.hypot(3, 1) / 5, 1, math.hypot(1, 4) / 5, 0]
+    )
+    near = {step: found["distance_from_previous", step] for step in (1, 2, 3, 4, 5, 7)}
+    assert near[1] == (1.0, "") and ("distance_to_last", 6) not in found
+    assert all(math.isnan(each[0]) for each in [away[2], away[4], away[5], *list(near.values())[1:]])
+    assert [away[step][1] for step in (2, 4, 5)] == [wild, other.format(4, 7), other.format(5, 7)]
+    assert [near[step][1] for step in (2, 3)] == [wild, wild]
+    assert [near[step][1] for step in (4, 5, 7)] == [other.format(a, b) for a, b in ((4, 3), (5, 4), (7, 5))]
+
+
+def test_weights_that_are_all_zero_are_told(tmp_path: Path) -> None:
+    folder = a_folder(tmp_path)
+    for step, value in enumerate((0.0, 1.0)):
+        folder.write(str(step), rows(step), {"fingerprint": a_print([value, value])})
+    summarise(folder)
+    own = folder.frame(BETWEEN)
+    assert own[own["measure"] == "distance_from_previous"]["note"].tolist() == [
+        "all weights of the sample of 0 are zero"
+    ]
+
+
+DOUBTFUL = {4: "twin", 7: "config", 11: "not finite", 12: "out of order", 15: "broken"}
+
+
+def test_checkpoints_that_are_not_what_they_claim_are_left_out(tmp_path: Path) -> None:
+    folder, random = a_folder(tmp_path), np.random.default_rng(8)
+    drift = random.standard_normal(20).cumsum()
+    for step in range(20):
+        found = [{"kind": DOUBTFUL[step], "words": "…", "step": step}] if step in DOUBTFUL else []
+        entropy = 1e3 * random.standard_normal() if found and step != 15 else -drift[step]
+        values: dict[tuple[str, int, int | None, str], float] = {
+            ("attention", 1, None, "normalised_entropy"): entropy,
+            ("attention", 1, None, "query_relative_drift"): drift[step],
+        }
+        folder.write(f"{step:02d}", rows(step, values), {"findings": found})
+    assert doubted_steps(trajectory(folder)) == [4, 7, 11, 12]
     summarise(folder)
     known = folder.known(BETWEEN)
-    assert known["left out of changes"] == [4]
+    assert known["left out of changes"] == [4, 7, 11, 12]
     assert known["notes"] == [
-        "change points were looked for without checkpoints that may be of another step: 4"
+        "change points and correlations are without 4 checkpoints that may not be what is claimed, "
+        "by step: 4, 7, 11, 12"
     ]
+    own = folder.frame(BETWEEN).set_index("measure")
+    for changes, n in ((False, 16), (True, 15)):
+        row = own.loc[together.name("query", changes=changes)]
+        assert row["value"] == pytest.approx(-1.0) and row["n"] == n
+        assert row["note"].startswith("p = ") and row["note"].endswith("; 4 doubtful checkpoints left out")
+
+
+def test_what_curves_make_of_a_correlation_is_told() -> None:
+    """The rates that the explanation names, of two relaxations that have nothing to do with each other."""
+    random = np.random.default_rng(9)
+
+    def told(steps: int, size: float) -> list[float]:
+        decay = np.exp(-np.linspace(0, 1, steps) * random.uniform(2, 8, (2, 400, 1)))
+        signs = random.choice([-1.0, 1.0], (2, 400, 1))
+        x, y = signs * decay + size * random.standard_normal((2, 400, steps))
+        found = [together.correlate(*(np.diff(each, n=n) for each in (x, y))) for n in (0, 1)]
+        return [
+            float(np.mean([together.chance(v, a) < 0.05 for v, a in zip(value, alone, strict=True)]))
+            for value, _, alone in found
+        ]
+
+    level, changes = told(32, 0.05)
+    assert 0.24 < level < 0.38 and 0.1 < changes < 0.25
+    level, changes = told(32, 0.005)
+    assert level > 0.85 and 0.3 < changes < 0.55
+    words = str(EXPLANATIONS[together.name("query", changes=True)]["misleads"])
+    assert "no straight trend" in words and "in 31 %" in words and "38 to 53 %" in words

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoscope.results.schema import Row
 from isoscope.results.store import RunFolder
@@ -25,7 +24,8 @@ from isoscope.run.sweep.samples import keep_sample, read_samples
 
 __all__ = ["BETWEEN", "EXPLANATIONS", "keep_sample", "read_samples", "summarise"]
 
-DOUBTED = ("twin", "out of order")  # findings after which a checkpoint's numbers are of another step
+DOUBTED = ("twin", "out of order", "not finite", "config")
+"""Findings after which a checkpoint's numbers may be of another step, or of no step of this training."""
 
 
 def summarise(folder: RunFolder) -> None:
@@ -36,7 +36,8 @@ def summarise(folder: RunFolder) -> None:
     doubted = doubted_steps(of)
     sites = of.rows(heads=False)
     moved, looked = changes.change_rows(of, sites, doubted)
-    rows = [*moved, *_distances(of), *together.correlation_rows(of), *alike.cka_rows(of)]
+    together_ = together.correlation_rows(of, doubted)
+    rows = [*moved, *_distances(of), *together_, *alike.cka_rows(of)]
     facts = {
         "explained": EXPLANATIONS,
         "checkpoints": len(of.units),
@@ -48,7 +49,7 @@ def summarise(folder: RunFolder) -> None:
 
 
 def doubted_steps(of: Trajectory) -> list[int]:
-    """The steps whose checkpoint is not the one it claims to be, by what its unit found."""
+    """The steps whose checkpoint may not be what it claims to be, by what its unit found."""
     return [
         step for unit, step in of.step_of.items() if any(kind in DOUBTED for kind in _kinds(of.facts[unit]))
     ]
@@ -64,7 +65,9 @@ def _notes(of: Trajectory, doubted: Sequence[int]) -> list[str]:
     told = []
     if doubted:
         steps = ", ".join(f"{step:,}" for step in doubted)
-        told.append(f"change points were looked for without checkpoints that may be of another step: {steps}")
+        count = f"{len(doubted):,} checkpoint{'s' if len(doubted) > 1 else ''}"
+        what = "change points and correlations are without"
+        told.append(f"{what} {count} that may not be what is claimed, by step: {steps}")
     if of.doubled:
         told.append(
             f"left out, since another checkpoint has the same step or it has none: {', '.join(of.doubled)}"
@@ -76,24 +79,36 @@ def _notes(of: Trajectory, doubted: Sequence[int]) -> list[str]:
 
 def _distances(of: Trajectory) -> Iterator[Row]:
     """How far weights are from the last and from those before, by the sketches of fingerprints."""
-    sketches = {unit: sketch for unit in of.units if len(sketch := _sketch(of.facts[unit]))}
-    if len(sketches) < 2 or len({len(sketch) for sketch in sketches.values()}) > 1:
+    prints = {unit: known for unit in of.units if (known := _print(of.facts[unit])).sketch}
+    if len(prints) < 2:
         return
-    units = list(sketches)
+    units = list(prints)
     run, title = of.folder.run.id, of.folder.run.title
     for at, unit in enumerate(units):
         for name, other in ((DISTANCE, units[-1]), (LENGTH, units[at - 1] if at else None)):
             if other is None:
                 continue
-            size = float(np.linalg.norm(sketches[other]))
-            gone = float(np.linalg.norm(sketches[unit] - sketches[other]))
-            value, note = (gone / size, "") if size > 0 else (math.nan, "all weights of the sample are zero")
+            value, note = _distance(prints, unit, other)
             place = (of.step_of[unit], "weights", None, None, name)
-            yield Row(run, title, "", *place, value, len(sketches[unit]), note=note)
+            yield Row(run, title, "", *place, value, len(prints[unit].sketch), note=note)
 
 
-def _sketch(known: Mapping[str, object]) -> NDArray[np.float64]:
-    """The sample of weights that a fingerprint holds; empty where there is none."""
+def _distance(prints: Mapping[str, Fingerprint], unit: str, other: str) -> tuple[float, str]:
+    """‖w − v‖/‖v‖, v of the other; NaN and the reason where two sketches are not of the same coordinates."""
+    one, two = (np.array(prints[each].sketch, np.float64) for each in (unit, other))
+    if prints[unit].layout != prints[other].layout or len(one) != len(two):
+        return math.nan, f"the weights of {unit} and {other} have other names or shapes"
+    wild = next((each for each, held in ((unit, one), (other, two)) if not np.isfinite(held).all()), None)
+    if wild is not None:
+        return math.nan, f"the weights of {wild} are not finite"
+    size = float(np.linalg.norm(two))
+    if size == 0:
+        return math.nan, f"all weights of the sample of {other} are zero"
+    return float(np.linalg.norm(one - two)) / size, ""
+
+
+def _print(known: Mapping[str, object]) -> Fingerprint:
+    """The fingerprint of a unit; an empty one where it has none."""
     told = known.get("fingerprint")
     text = told if isinstance(told, str) else json.dumps(told) if isinstance(told, Mapping) else ""
-    return np.array(Fingerprint.from_json(text).sketch if text else (), np.float64)
+    return Fingerprint.from_json(text) if text else Fingerprint("", "")

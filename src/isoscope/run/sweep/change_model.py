@@ -2,7 +2,9 @@
 
 A trajectory is values y at places x. The null is y = a + bx + e + w + s + r: e white, w a Wiener process, s
 an integrated one (a smoothing spline), r relaxations from either end, in any mix of a grid; so neither a
-random walk nor a smooth curve nor one that settles is a change. A change adds one column to it: a jump
+random walk nor a smooth curve nor one that settles is a change. The shocks of e and w may fall or grow along
+x as exp(−fx), since noise shrinks with the learning rate: against even shocks the large ones of the beginning
+would be changes in a quarter of such series. A change adds one column to it: a jump
 1[x ≥ τ], a turn (x − τ)₊, or, so that a single wrong checkpoint is taken for neither, a stray 1[x = τ].
 With the variance profiled out,
 
@@ -36,7 +38,9 @@ RESHUFFLED = 299  # series made of one series' own shocks
 LEVEL = 0.95  # of the set of places
 _WANDERS = (0.0, 0.3, 10.0, 1e3)  # variance of w over that of e
 _BENDS = (0.0, 0.3, 10.0, 1e3, 1e5, 1e7)  # of s over that of e
-_RELAXES = (0.0, 1e2, 1e5)  # of r over that of e
+_BENDS_UNEVEN = (0.0, 10.0, 1e3)  # the same where shocks fall or grow
+_RELAXES = (0.0, 1e2, 1e5, 1e8)  # of r over that of e
+_FALLS = (0.0, 2.5, 5.0, 9.0, -4.0, -9.0)  # f; a walk in steps grows so steeply on a logarithmic axis
 _RATES = (4.0, 8.0, 16.0, 32.0, 64.0)  # of the relaxations in r, over the whole axis
 _FITTING = 16  # mixes that a series is held against again
 _NEAR = 2.0  # mixes whose ℓ is so much lower fit nearly as well
@@ -98,7 +102,7 @@ class Model:
         return max(float((1 + (self._simulated(one) >= gain).sum()) / (1 + SIMULATED)) for one in fits)
 
     def shuffled(self, values: Array, taken: Sequence[int]) -> Array:
-        """What a series [n] would gain by chance if its own shocks came in another order, [RESHUFFLED].
+        """What a series [n] would gain by chance if its shocks came in another order near by, [RESHUFFLED].
 
         Its shocks are what is left of it, whitened, without the changes that were taken. They may be of many
         sizes: a stretch in which a series is restless is no change of it.
@@ -112,13 +116,27 @@ class Model:
             ell = mix.constant - rest.freedom / 2 * float(np.log(alone[0]))
             if ell > best:
                 best, shocks, root = ell, left[:, 0] - left.mean(), mix.root
-        drawn = np.random.default_rng(0).choice(shocks, (len(shocks), RESHUFFLED))
+        n, random = len(shocks), np.random.default_rng(0)
+        reach = max(4, n // 8)  # a shock comes from near by and with either sign: quiet stretches stay so
+        at = np.arange(n)[:, None] + random.integers(-reach, reach + 1, (n, RESHUFFLED))
+        at = np.abs((n - 1) - np.abs((n - 1) - at))  # mirrored at the ends
+        drawn = shocks[at] * random.choice([-1.0, 1.0], at.shape)
         return self.score(root @ drawn)[0]
 
-    def near(self, nulls: Array) -> Model:
-        """The same with the few mixes that fit best, given ℓ of the null by mix [g]."""
-        numbers = tuple(sorted(map(int, np.argsort(-nulls)[:_FITTING])))
+    def near(self, *nulls: Array) -> Model:
+        """The same with the few mixes that fit best, given ℓ by mix [g], of the null or of others too."""
+        best = {int(number) for each in nulls for number in np.argsort(-each)[:_FITTING]}
+        numbers = tuple(sorted(best))
         return replace(self, mixes=tuple(self.mixes[one] for one in numbers), numbers=numbers)
+
+    def changed(self, values: Array, candidate: int) -> Array:
+        """ℓ by mix [g] of one series [n] with this change in it."""
+        found = []
+        for mix in self.mixes:
+            rest, alone = _residual(mix, values[:, None])
+            left = float(alone[0]) - float(mix.columns[:, candidate] @ rest[:, 0]) ** 2
+            found.append(mix.constant - self.freedom / 2 * np.log(max(left, _ROUNDING * float(alone[0]))))
+        return np.array(found)
 
     def _simulated(self, mix: int) -> Array:
         if mix not in self._gains:
@@ -192,29 +210,34 @@ def model(places: tuple[float, ...]) -> Model:
     drawn += [(STRAY, i, (np.arange(n) == i) * 1.0) for i in range(n)]
     columns = np.array([column for _, _, column in drawn]).T
     trend = np.stack([np.ones(n), x], 1)
-    walk, bent, relaxed = (_sized(kernel, x) for kernel in _kernels(x))
-    mixes = [
-        _mix(np.eye(n) + w * walk + s * bent + r * relaxed, trend, columns)
-        for w in _WANDERS
-        for s in _BENDS
-        for r in _RELAXES
-    ]
+    mixes = []
+    for fall in _FALLS:
+        bends = _BENDS_UNEVEN if fall else _BENDS
+        white, walk, bent, relaxed = (_sized(kernel, x) for kernel in _kernels(x, fall))
+        mixes += [
+            _mix(white + w * walk + s * bent + r * relaxed, trend, columns)
+            for w in _WANDERS
+            for s in bends
+            for r in _RELAXES
+        ]
     return Model(
         places, tuple(kind for kind, _, _ in drawn), np.array([i for _, i, _ in drawn]), tuple(mixes)
     )
 
 
-def _kernels(x: Array) -> tuple[Array, Array, Array]:
-    """Covariances of w, s and r.
+def _kernels(x: Array, fall: float) -> tuple[Array, Array, Array, Array]:
+    """Covariances of e, w, s and r, where the shocks of e and w have sizes exp(−fall · x).
 
     A walk goes by checkpoints as much as by places: which of the two it is nobody knows.
     """
     by = (x + np.linspace(0, 1, len(x))) / 2
+    power = np.exp(-2 * fall * x)
+    by = np.concatenate([[0.0], np.cumsum(np.diff(by) * (power[1:] + power[:-1]) / 2)])
     less = np.minimum(x[:, None], x)
     smooth = less**2 * (np.maximum(x[:, None], x) / 2 - less / 6)
     decays = np.exp(-np.multiply.outer(x, _RATES))
     both = np.concatenate([decays, np.exp(-np.multiply.outer(1 - x, _RATES))], 1)
-    return np.minimum(by[:, None], by), smooth, both @ both.T
+    return np.diag(power), np.minimum(by[:, None], by), smooth, both @ both.T
 
 
 def _sized(kernel: Array, x: Array) -> Array:

@@ -94,16 +94,16 @@ def _of(steps: NDArray[np.int64], values: Array) -> list[list[Change]]:
     own = np.flatnonzero(varies)
     whole = model(tuple(axis(steps).tolist()))
     values = values[:, own]
-    gains, _, nulls = whole.score(values)
+    gains, clearest, nulls = whole.score(values)
     for at, series in enumerate(own):
         if whole.chance(float(gains[at]), nulls[:, at]) <= CHANCE:
-            found[series] = _one(whole, nulls[:, at], steps, values[:, at])
+            found[series] = _one(whole, nulls[:, at], int(clearest[at]), steps, values[:, at])
     return found
 
 
-def _one(whole: Model, nulls: Array, steps: NDArray[np.int64], values: Array) -> list[Change]:
+def _one(whole: Model, nulls: Array, clearest: int, steps: NDArray[np.int64], values: Array) -> list[Change]:
     """The changes of one series: the clearest, then the clearest beside it, as long as chance shows none."""
-    now = near = whole.near(nulls)
+    now = near = whole.near(nulls, whole.changed(values, clearest))  # a jump hides which mix fits the rest
     taken: list[tuple[int, float, float]] = []
     while len(taken) < MOST_CHANGES:
         gain, where, ells = now.score(values[:, None])

@@ -100,12 +100,14 @@ def _slot(ray: Any, task: Any) -> Slot:
             from isoscope.run.sweep.unit import fail
 
             return fail(job, f"its task on Ray died, {1 + RETRIES} times: {_first_line(reason)}")
+        finally:
+            held.clear()  # a task that has just ended must not be cancelled: Ray 2.60 aborts this process
         assert isinstance(answer, Outcome)
         return answer
 
     def stop() -> None:
         stopped.append(True)
-        for each in held:
+        for each in list(held):
             with suppress(ray.exceptions.RayError, ValueError, TypeError):
                 ray.cancel(each, force=True)
 
