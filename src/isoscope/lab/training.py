@@ -3,9 +3,9 @@
 The batch of a step depends on the seed and the step alone, so that training which was stopped goes on from
 its last state to the same weights, bit for bit on a CPU.
 
-Decided here: a GPU is never waited for. Whether the loss is a number is noted on the device; from the first
-that is none on, the optimiser makes no more updates, so that the weights are those with which it went wrong
-when the note is read, every `LOOKED` steps.
+Decided here: a GPU is never waited for, and a step is recorded and replayed there (replay.py). Whether the
+loss is a number is noted on the device; from the first that is none on, the optimiser makes no more updates,
+so that the weights are those with which it went wrong when the note is read, every `LOOKED` steps.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
 from isoscope.lab.penalties.table import Penalty
+from isoscope.lab.replay import Replayed
 from isoscope.lab.tasks.base import Examples, Lesson
 from isoscope.models.tap import at_rest
 
@@ -71,10 +72,17 @@ class Training:
             raise IsoscopeError(
                 "a penalty sees what flows, and compiled code runs out of sight; leave --compile out."
             )
+        self._on_gpu = self.device.type == "cuda"
         self.optimiser = torch.optim.AdamW(
-            model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=recipe.decay, fused=True
+            model.parameters(),
+            lr=torch.tensor(recipe.rate, device=self.device) if self._on_gpu else recipe.rate,
+            betas=(0.9, 0.95),
+            weight_decay=recipe.decay,
+            fused=True,
+            capturable=self._on_gpu,
         )
         self.done = 0
+        self._learn = Replayed(self._step) if self._on_gpu and not recipe.compiled else self._step
         self._run: Callable[[Tensor], Tensor] = torch.compile(model) if recipe.compiled else model
         self._sound = torch.zeros((), device=self.device)  # updates since the last check, all of numbers
         self._spoilt = torch.zeros((), device=self.device)  # 1 from the first that was none on
@@ -108,8 +116,11 @@ class Training:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
+        own = [(group["lr"], group["capturable"]) for group in self.optimiser.param_groups]
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
+        for group, (rate, capturable) in zip(self.optimiser.param_groups, own, strict=True):
+            group.update(lr=rate, capturable=capturable)  # those of this device
         self.done = self._checked = int(state["done"])
 
     def precision(self) -> AbstractContextManager[Any]:
@@ -131,24 +142,33 @@ class Training:
         )
 
     def _update(self) -> None:
-        step = self.done
+        rate = self.recipe.rate_at(self.done)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.recipe.rate_at(step)
+            if self._on_gpu:
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        self._learn(self._batch(self.done))
+        self.done += 1
+        if not self._on_gpu or self.done % LOOKED == 0:
+            self.check()
+
+    def _step(self, some: Examples) -> None:
+        """One update; on a GPU nothing in it may wait."""
         self.optimiser.zero_grad()
-        loss = self._loss(step)
+        loss = self._loss(some)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         finite = (loss.detach() + norm).isfinite()
         self._spoilt.copy_(torch.where(finite, self._spoilt, 1.0))
         self._sound.add_(1 - self._spoilt)
         self.optimiser.step()
-        self.done = step + 1
-        if self.device.type == "cpu" or self.done % LOOKED == 0:
-            self.check()
 
-    def _loss(self, step: int) -> Tensor:
-        """The loss of a step's batch, with the penalties."""
-        some = self.lesson.batch(self.recipe.seed, step, self.recipe.batch_size).to(self.device)
+    def _batch(self, step: int) -> Examples:
+        return self.lesson.batch(self.recipe.seed, step, self.recipe.batch_size).to(self.device)
+
+    def _loss(self, some: Examples) -> Tensor:
+        """The loss of a batch, with the penalties."""
         if not self.model.training:
             self.model.train()
         with ExitStack() as watching, self.precision():
@@ -165,7 +185,7 @@ class Training:
                 found.append(f"the weight {name}")
         self.optimiser.zero_grad()
         with _noting(self.model, found):
-            loss = self._loss(step)
+            loss = self._loss(self._batch(step))
         loss.backward()  # type: ignore[no-untyped-call]
         finite = bool(loss.isfinite())
         for name, weight in self.model.named_parameters():

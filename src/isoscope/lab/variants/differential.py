@@ -38,7 +38,7 @@ class Differential(nn.Module):
 
     def share(self) -> Tensor:
         """λ."""
-        one, two = self.vectors.prod(1).sum(-1).exp().unbind()
+        one, two = (self.vectors[:, 0] * self.vectors[:, 1]).sum(-1).exp().unbind()  # prod waits for a GPU
         return one - two + self.start
 
 
