@@ -2,11 +2,14 @@
 
     python bench/sweep.py [--small] [FOLDER]
 
-Writes a trajectory of GPT-2-shaped checkpoints of random numbers to a temporary folder (below FOLDER if
-given; it is removed afterwards). First, in one process of one thread and in turns: loading each checkpoint
-and one plain forward over the data; the same with measures that cost O(d) a vector; and a sweep of them, from
-the fingerprints to the last row. Then a sweep of weights alone, by one worker and by two, from the start of
-their processes to the last row. Prints ratios of one run and writes bench/results/sweep-cpu.json.
+Writes trajectories of GPT-2-shaped checkpoints of random numbers to a temporary folder (below FOLDER if
+given; it is removed afterwards): of a small model (d = 256, 6 layers) and of one of the size that public
+trajectories begin with (d = 768, 12 layers). First, in one process of one thread and in turns: loading each
+checkpoint and one plain forward over the data; the same with measures that cost O(d) a vector; and a sweep of
+them, from the fingerprints to the last row. These are seconds of the processor, so that what else runs on the
+machine is not counted. Then a sweep of the small model's weights alone, by one worker and by two, from the
+start of their processes to the last row, by the clock. Prints ratios of one run and writes
+bench/results/sweep-cpu.json.
 """
 
 from __future__ import annotations
@@ -37,12 +40,12 @@ from isoscope.run.sweep.verify import prints_of
 
 RESULTS = Path(__file__).parent / "results"
 MEASURES = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm")
-TURNS, FEW = 3, 6  # turns, and the checkpoints of each
+TURNS = 3
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large the models are, and how many."""
+    """How large the models are, how many there are, and how many of them one turn measures."""
 
     width: int = 256
     layers: int = 6
@@ -51,9 +54,12 @@ class Size:
     checkpoints: int = 16
     sequences: int = 64
     length: int = 128
+    turn: int = 6
 
 
-SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64)
+USUAL = Size()
+BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=2, sequences=32, turn=2)
+SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64, turn=4)
 
 
 def write(folder: Path, size: Size) -> int:
@@ -118,10 +124,10 @@ def observed(checkpoint: Checkpoint, size: Size) -> None:
     observe(model, data, measures=MEASURES, layers="layer.*,output", counterfactual=False).rows()
 
 
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def timed(work: Callable[[], object], tick: Callable[[], float] = time.perf_counter) -> float:
+    start = tick()
     work()
-    return time.perf_counter() - start
+    return tick() - start
 
 
 def overhead(checkpoints: list[Checkpoint], size: Size, place: Path) -> dict[str, float]:
@@ -134,50 +140,51 @@ def overhead(checkpoints: list[Checkpoint], size: Size, place: Path) -> dict[str
     }
     for _ in range(TURNS):
         for name, way in ways.items():
-            found.setdefault(name, []).append(timed(way) / len(checkpoints))
+            found.setdefault(name, []).append(timed(way, time.process_time) / len(checkpoints))
     return {f"{name}_seconds": statistics.median(times) for name, times in found.items()}
+
+
+def cost(size: Size, place: Path) -> dict[str, float]:
+    """What a sweep of checkpoints of one size costs over loading and running them."""
+    folder = place / f"width-{size.width}"
+    bytes_ = write(folder, size)
+    checkpoints = in_folder(folder)
+    print(f"{len(checkpoints)} checkpoints of {bytes_ / 1e6:.0f} MB, {size.layers} layers, d = {size.width}")
+    forward(checkpoints[0], size)  # what is imported and mapped for the first time
+    told = overhead(checkpoints[: size.turn], size, place)
+    base, by_hand = told["forward_seconds"], told["observed_seconds"]
+    told["over_forward"] = told["sweep_seconds"] / base
+    told["of_the_sweep_itself"] = (told["sweep_seconds"] - by_hand) / base
+    print(f"  load + forward            {base:8.3f} s a checkpoint")
+    print(f"  load + measure            {by_hand:8.3f} s   {by_hand / base:.3f}×")
+    print(f"  sweep                     {told['sweep_seconds']:8.3f} s   {told['over_forward']:.3f}×")
+    print(f"  what the sweep adds       {told['of_the_sweep_itself']:8.3f} of load + forward")
+    return {"width": size.width, "layers": size.layers, "checkpoint_bytes": bytes_, **told}
+
+
+def workers(size: Size, place: Path) -> dict[str, float]:
+    """What a second worker gains, of a sweep of weights."""
+    weights, checkpoints = asked_of(size, "weights"), in_folder(place / f"width-{size.width}")
+    one, two = (timed(lambda n=n: sweep(weights, checkpoints, place / f"weights-{n}", n)) for n in (1, 2))
+    print(f"  weights, one worker       {one:8.2f} s in all")
+    print(f"  weights, two workers      {two:8.2f} s   {one / two:.2f}×")
+    return {"weights_1_seconds": one, "weights_2_seconds": two, "two_workers": one / two}
 
 
 def main() -> None:
     words = sys.argv[1:]
-    size = SMALL if "--small" in words else Size()
+    first = SMALL if "--small" in words else USUAL
     below = next((word for word in words if not word.startswith("--")), None)
     torch.set_num_threads(1)
     transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory(dir=below) as there:
         place = Path(there)
-        (place / "checkpoints").mkdir()
-        bytes_ = write(place / "checkpoints", size)
-        checkpoints = in_folder(place / "checkpoints")
-        print(
-            f"{len(checkpoints)} checkpoints of {bytes_ / 1e6:.0f} MB, {size.layers} layers, d = {size.width}"
-        )
-        forward(checkpoints[0], size)  # what is imported and mapped for the first time
-        told = overhead(checkpoints[:FEW], size, place)
-        weights = asked_of(size, "weights")
-        for workers in (1, 2):
-            told[f"weights_{workers}_seconds"] = timed(
-                lambda n=workers: sweep(weights, checkpoints, place / f"weights-{n}", n)
-            )
-    base, by_hand = told["forward_seconds"], told["observed_seconds"]
-    told["over_forward"] = told["sweep_seconds"] / base
-    told["of_the_sweep_itself"] = (told["sweep_seconds"] - by_hand) / base
-    told["two_workers"] = told["weights_1_seconds"] / told["weights_2_seconds"]
-    print(f"  load + forward            {base:8.3f} s a checkpoint")
-    print(f"  load + measure            {by_hand:8.3f} s   {by_hand / base:.3f}×")
-    print(f"  sweep                     {told['sweep_seconds']:8.3f} s   {told['over_forward']:.3f}×")
-    print(f"  what the sweep adds       {told['of_the_sweep_itself']:8.3f} of load + forward")
-    print(f"  weights, one worker       {told['weights_1_seconds']:8.2f} s in all")
-    print(f"  weights, two workers      {told['weights_2_seconds']:8.2f} s   {told['two_workers']:.2f}×")
-    if size is SMALL:
-        return
-    kept = {
-        "device": "cpu",
-        "torch": torch.__version__,
-        "cores": os.cpu_count(),
-        "checkpoint_bytes": bytes_,
-        **told,
-    }
+        costs = [cost(first, place)]
+        told = workers(first, place)
+        if first is SMALL:
+            return
+        costs.append(cost(BASE, place))
+    kept = {"device": "cpu", "torch": torch.__version__, "cores": os.cpu_count(), "sizes": costs, **told}
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "sweep-cpu.json"
     file.write_text(json.dumps(kept, indent=1) + "\n")

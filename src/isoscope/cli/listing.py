@@ -8,22 +8,26 @@ from typing import Annotated
 import typer
 
 OF_THE_LAB = ("variants", "norms", "penalties", "tasks")
-WHAT = ("measures", "data", *OF_THE_LAB)
+WHAT = ("measures", "data", "models", *OF_THE_LAB)
 
 
 def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures") -> None:
-    """List measures (formula, what each says, how it misleads, null, interval), data, or parts of the lab."""
-    from isoscope.cli import screen
-    from isoscope.data.source import KINDS
+    """List measures (formula, what each says, how it misleads, null, interval), data, models, or the lab."""
     from isoscope.errors import unknown_name
-    from isoscope.measures.on_data import EXPLANATIONS
-    from isoscope.measures.table import MEASURES
 
     if what not in WHAT:
         raise unknown_name("list", what, WHAT)
+    if what == "models":  # before torch, which takes seconds to import
+        _show_models()
+        return
     if what in OF_THE_LAB:
         _show_lab(what)
         return
+    from isoscope.cli import screen
+    from isoscope.data.source import KINDS
+    from isoscope.measures.on_data import EXPLANATIONS
+    from isoscope.measures.table import MEASURES
+
     if what == "data":
         for address, takes, is_ in KINDS:
             screen.say(f"{address:<20} for {takes:<7} {is_}")
@@ -34,6 +38,20 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
             screen.say(f"    {word:<9} {told[word]}")
         screen.say("")
+
+
+def _show_models() -> None:
+    """The papers' models, one line each; then public data of every modality."""
+    from isoscope.cli import screen
+    from isoscope.models.zoo import CORPUS, ZOO
+
+    lines = [
+        (each.name, each.modality, each.tokens, each.hub, each.vector, each.data, ", ".join(each.papers))
+        for each in ZOO
+    ]
+    _show(("name", "modality", "tokens", "hub id", "a vector is", "data", "papers"), lines)
+    for modality, address in CORPUS.items():
+        screen.say(f"public {modality} for --data: {address}")
 
 
 def _show_lab(what: str) -> None:

@@ -220,14 +220,17 @@ def _checkpoints(model: str, pattern: str | None, config: str | None) -> list[Ch
     from dataclasses import replace
 
     from isoscope.errors import IsoscopeError
+    from isoscope.models import zoo
     from isoscope.run.sweep.checkpoints import in_folder
-    from isoscope.run.sweep.remote import revisions
+    from isoscope.run.sweep.remote import of_zoo, revisions
 
     if Path(model).is_dir():
         if pattern is not None:
             raise IsoscopeError(f"'{model}' is a folder, and only hub ids have revisions; leave them out.")
         found = in_folder(model, config=config)
         return [replace(each, address=str(Path(each.address).absolute())) for each in found]
+    if model in zoo.NAMES and (pattern is not None or zoo.find(model).revisions):
+        return of_zoo(model, pattern)
     if pattern is None:
         raise IsoscopeError(
             f"there is no folder '{model}' here; of a hub id say which revisions: "

@@ -1,4 +1,4 @@
-"""A single file of weights becomes a model: a state dict with its config, or OpenAI's original Whisper.
+"""A single file of weights becomes a model: a state dict with its config, OpenAI's own Whisper or a VAN.
 
 A pickle is read as plain tensors only. What does not fit is an error that names the first misfits.
 """
@@ -17,9 +17,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
+from isoscope.models import arch
 
-SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar")  # .pth.tar: an older way to say .pth
 _WRAPPERS = ("model_state_dict", "state_dict", "model")
+_VAN = "block1.0.attn.spatial_gating_unit.conv_spatial.weight"
 _WHISPER_NAMES = (  # OpenAI's names, and those of transformers
     (r"\.blocks\.", ".layers."),
     (r"\.cross_attn_ln\.", ".encoder_attn_layer_norm."),
@@ -50,12 +52,17 @@ def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
     weights = _state_dict(file, held)
     place = config or file.parent
     place = place if place.name.endswith(".json") else place / "config.json"
+    if _VAN in weights and not place.exists():
+        return _van(file, weights)
     if not place.exists():
         raise IsoscopeError(
             f"'{file}' is a file of weights and there is no {place}; name its config.json with --config."
         )
     try:
+        arch.know_configs()
         settings = transformers.AutoConfig.from_pretrained(place)
+        if settings.model_type in arch.KINDS:
+            arch.know_models()
         module = transformers.AutoModel.from_config(settings)
     except (OSError, ValueError, KeyError) as reason:
         raise IsoscopeError(f"cannot make a model of {place}: {str(reason).splitlines()[0]}.") from reason
@@ -115,6 +122,16 @@ def _fill(file: Path, module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Mo
 
 def _optional(name: str) -> bool:
     return name.startswith("pooler.")
+
+
+def _van(file: Path, weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:
+    """The authors' own VAN; pictures as their evaluation takes them: 224 wide, of .9 of a picture."""
+    import transformers
+
+    from isoscope.models.arch.van import Van, config_of
+
+    process = transformers.ConvNextImageProcessorPil(size={"shortest_edge": 224}, crop_pct=0.9)
+    return _fill(file, Van(config_of(weights)), weights), process
 
 
 def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:

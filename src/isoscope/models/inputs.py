@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.alphabet import ALPHABETS, alphabet
+from isoscope.data.altered import Altered, in_blocks
 from isoscope.data.audio import Sounds, Speak, sounds
 from isoscope.data.image import Images, images
 from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
+from isoscope.data.words import Words, spelled
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
@@ -31,7 +33,7 @@ def open_data(
     first: bool = False,
     tokens: str = "auto",
     seed: int = 0,
-) -> Text | Images | Sounds:
+) -> Text | Altered | Images | Sounds:
     """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
 
     Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most
@@ -45,8 +47,9 @@ def open_data(
             raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
     if tokens not in ("auto", *ALPHABETS):
         raise unknown_name("kind of tokens", tokens, ("auto", *ALPHABETS))
-    if tokens != "auto" and model.takes != "text":
-        raise IsoscopeError(f"'{model.name}' takes {model.takes}, which has no {tokens}; leave out --tokens.")
+    takes = "words" if getattr(model.module, "reads_words", False) else model.takes
+    if tokens != "auto" and takes != "text":
+        raise IsoscopeError(f"'{model.name}' takes {takes}, which has no {tokens}; leave out --tokens.")
     if model.takes == "images":
         patch, process = patch_size(model.module), _needed(model, model.processor, "image processor")
         return images(
@@ -70,21 +73,26 @@ def open_data(
         raise IsoscopeError(
             f"max_length {max_length} is more than the {longest} tokens '{model.name}' takes."
         )
-    return text(
+    words = Words() if takes == "words" else None
+    alone = bool(getattr(model.module, "one_at_a_time", False))
+    found = text(
         address,
-        _needed(model, model.tokenizer, "tokenizer")
+        words or _needed(model, model.tokenizer, "tokenizer")
         if tokens == "auto"
         else alphabet(tokens, known_tokens(model.module)),
         limit=limit,
         max_length=max_length or min(longest or MAX_LENGTH, MAX_LENGTH),
-        batch_size=batch_size,
+        batch_size=1 if alone else batch_size,
         pack=pack,
         special=special,
         first=first,
         start=decoder_start(model.module),
-        even=_sees_padding(model.module),
+        even=words is None and _sees_padding(model.module),
         seed=seed,
     )
+    if words is not None:
+        return spelled(found, words)
+    return in_blocks(found) if alone else found
 
 
 def _sees_padding(module: nn.Module) -> bool:

@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.models import arch, zoo
 from isoscope.models.checkpoint import SUFFIXES, load_checkpoint
 
 DTYPES = {
@@ -108,9 +109,10 @@ def load(
 ) -> Model:
     """Load the model at `address` with its tokenizer, for measuring.
 
-    `address` is a folder, a hub id, which ``@revision`` may follow, or a single file of weights, with
-    its config.json beside it or at `config`; OpenAI's own Whisper files need none. `device` is the GPU
-    where there is one, unless named; `dtype` is float32, bfloat16, float16 or float64.
+    `address` is a folder, a hub id or a name of the zoo, which ``@revision`` may follow, or a single file of
+    weights, with its config.json beside it or at `config`; OpenAI's own Whisper files and the authors' of
+    VAN need none. `device` is the GPU where there is one, unless named; `dtype` is float32, bfloat16, float16
+    or float64.
     """
     import transformers
 
@@ -122,13 +124,21 @@ def load(
     name, _, written = (
         address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
     )
-    revision = revision or written or None
-    place, commit = _locate(name, revision)
+    place, commit = _locate(name, revision or written or None)
+    name, revision = zoo.hub_address(name, revision or written or None)
     options: dict[str, Any] = {"revision": commit or revision, "trust_remote_code": trust_remote_code}
     with _quiet():
         try:
+            settings = transformers.AutoConfig.from_pretrained(place, **options)
+            if settings.model_type in arch.KINDS:
+                arch.know_models()
             module, loading = transformers.AutoModel.from_pretrained(
-                place, dtype=DTYPES[dtype], output_loading_info=True, **options
+                place,
+                config=settings,
+                dtype=DTYPES[dtype],
+                output_loading_info=True,
+                key_mapping=arch.renamed(settings.model_type),
+                **options,
             )
         except pickle.UnpicklingError as reason:
             raise IsoscopeError(
@@ -180,8 +190,13 @@ def place_for(name: str | None) -> torch.device:
     return device
 
 
-def _locate(name: str, revision: str | None) -> tuple[str, str]:
-    """Where to load from and, for the hub, the commit that the revision stands for today."""
+def _locate(address: str, revision: str | None) -> tuple[str, str]:
+    """Where to load from and, for the hub, the commit that the revision stands for today.
+
+    A name of the zoo stands for its hub id. What is loaded from there may be of a kind that only `arch` has.
+    """
+    arch.know_configs()
+    name, revision = zoo.hub_address(address, revision)
     if Path(name).exists():
         if not (Path(name) / "config.json").exists():
             raise IsoscopeError(f"'{name}' holds no model: there is no config.json in it.")
@@ -201,6 +216,7 @@ def _locate(name: str, revision: str | None) -> tuple[str, str]:
 
     unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *_transport_errors())
     missing = f"no model '{name}': there is no such folder here, and "
+    meant = zoo.meant(name)
     try:
         cached = _cached(name, revision)  # raises where `name` is no id
         if constants.HF_HUB_OFFLINE:
@@ -208,17 +224,23 @@ def _locate(name: str, revision: str | None) -> tuple[str, str]:
         with _quiet():
             return name, HfApi().model_info(name, revision=revision, timeout=10).sha or ""
     except HFValidationError as reason:
-        raise IsoscopeError(f"{missing}it is no hub id (owner/name). Give a folder or a hub id.") from reason
+        raise IsoscopeError(
+            f"{missing}it is no hub id (owner/name). Give a folder or a hub id.{meant}"
+        ) from reason
     except GatedRepoError as reason:
         raise IsoscopeError(f"the model '{name}' is gated: log in with `hf auth login` first.") from reason
     except RevisionNotFoundError as reason:
         raise IsoscopeError(f"the model '{name}' has no revision '{revision}' on the hub.") from reason
     except RepositoryNotFoundError as reason:
-        raise IsoscopeError(f"{missing}the hub has none of that name. Give a folder or a hub id.") from reason
+        raise IsoscopeError(
+            f"{missing}the hub has none of that name. Give a folder or a hub id.{meant}"
+        ) from reason
     except unreachable as reason:
+        if cached is None and name != address:
+            raise zoo.not_here(address, name, revision) from reason
         if cached is None:
             raise IsoscopeError(
-                f"{missing}the hub cannot be reached. Give a folder, or come back online."
+                f"{missing}the hub cannot be reached. Give a folder, or come back online.{meant}"
             ) from reason
         return cached
 
@@ -246,7 +268,10 @@ def _tokenizer(place: str, options: dict[str, Any]) -> Any:
     try:
         found = transformers.AutoTokenizer.from_pretrained(place, **options)
     except Exception:  # noqa: BLE001  the Rust library behind it raises nothing narrower
-        return None
+        try:  # its class comes as code with the model, and is a file of tokens all the same: CrystalCoder
+            found = transformers.PreTrainedTokenizerFast.from_pretrained(place, **options)
+        except Exception:  # noqa: BLE001
+            return None
     # Where the files are missing, transformers makes one of its special tokens and at most two more.
     return found if len(found) > len(set(found.all_special_ids)) + 2 else None
 

@@ -19,9 +19,11 @@ _EPSILONS = (
 _OWN_EPSILON = {"distilbert": 1e-12, "segformer": 1e-5, "cvt": 1e-5}  # written in the code, not the config
 _UNSCALED = (  # the score is q·k as it is
     "t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop", "pix2struct", "gpt_neo",
-    "gemma3n", "gemma4", "embedding_gemma2", "diffusion_gemma", "dia",
+    "manta", "gemma3n", "gemma4", "embedding_gemma2", "diffusion_gemma", "dia",
 )  # fmt: skip
-_ROOT_MEAN_SQUARE = ("t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop", "pix2struct")
+_ROOT_MEAN_SQUARE = (
+    "t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop", "pix2struct", "manta",
+)  # fmt: skip
 _PLUS_ONE = (  # the norm multiplies by 1 + weight
     "gemma", "gemma2", "gemma3", "gemma3_text", "recurrent_gemma", "t5gemma", "t5gemma2", "vaultgemma",
     "nemotron", "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text",
@@ -29,6 +31,7 @@ _PLUS_ONE = (  # the norm multiplies by 1 + weight
 _POSITION_BIAS = {
     "t5": "a bias of relative position", "mt5": "a bias of relative position",
     "umt5": "a bias of relative position", "longt5": "a bias of relative position",
+    "manta": "a bias of relative position",
     "bloom": "ALiBi", "mpt": "ALiBi", "swin": "a bias of relative position",
     "swinv2": "a bias of relative position", "deberta": "terms of relative position",
     "deberta-v2": "terms of relative position", "xlnet": "terms of relative position and segment",
@@ -126,6 +129,8 @@ def scale_of(config: Any, width: int, head_width: int, layer: int) -> float:
         return width**-0.5
     if kind.startswith("zamba"):
         return (head_width / 2) ** -0.5
+    if kind == "crystalcoder" and said(config, "mup_scale_qk_dot_by_d"):
+        return 1 / head_width
     scale = 1.0 if said(config, "scale_attn_weights") is False else head_width**-0.5
     return scale / (layer + 1) if said(config, "scale_attn_by_inverse_layer_idx") else scale
 

@@ -114,7 +114,7 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     asked = revision or written or None
     place, commit = _locate(name, asked)
     local = Path(place).is_dir()
-    fetch: Fetch = partial(_in_folder, Path(place)) if local else cache(partial(_from_hub, name, commit))
+    fetch: Fetch = partial(_in_folder, Path(place)) if local else cache(partial(_from_hub, place, commit))
     said, known, settings = _config(Path(config) if config else fetch("config.json"), name)
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
     if found is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from isoscope.errors import IsoscopeError
 
+_ASIDE = "frontier_predictor."  # its states do not go on, and the tap does not number it
 CROSS = ("cross", "encoder_attn", "encdec", "multihead_attn")  # in the name of an attention to another tower
 
 
@@ -92,8 +93,8 @@ class Tower:
 
 
 def find_places(names: Iterable[str]) -> list[Place]:
-    """Every attention whose names are known."""
-    there = frozenset(names)
+    """Every attention whose names are known; of MANTa, none that only tells where it cuts."""
+    there = frozenset(name for name in names if _ASIDE not in name)
     found: dict[str, Place] = {}
     for layout in LAYOUTS:
         for name in sorted(there):

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from isoscope.errors import IsoscopeError
+from isoscope.models import zoo
 from isoscope.models.source import _transport_errors
 from isoscope.models.weights.files import LOOKED_FOR
 from isoscope.run.sweep.checkpoints import Checkpoint, in_order, step_in
@@ -70,6 +71,15 @@ def revisions(address: str, pattern: str | None = None) -> list[Checkpoint]:
         raise _no_revision(address, missing, len(names), known)
     _commits.update({(address, name): known[name] for name in names if name in known})
     return in_order(Checkpoint(name, step_in(name), address, name) for name in names)
+
+
+def of_zoo(name: str, pattern: str | None = None) -> list[Checkpoint]:
+    """The checkpoints of a model of the papers: those its training left, unless a pattern names others."""
+    entry = zoo.find(name)
+    if not entry.series:
+        return revisions(entry.hub, pattern or entry.revisions)
+    names = expand(pattern or entry.revisions)
+    return in_order(Checkpoint(each, step_in(each), entry.series.format(each), "main") for each in names)
 
 
 def remote_fingerprint(checkpoint: Checkpoint) -> Fingerprint:

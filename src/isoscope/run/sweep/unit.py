@@ -21,6 +21,7 @@ from torch import Tensor
 from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
+from isoscope.models.survey import remembering
 from isoscope.results.schema import Row, frame
 from isoscope.results.store import RunFolder, read_run
 from isoscope.run.observation import Observation
@@ -155,16 +156,17 @@ def _observed(
     while True:
         data = batches(size)
         try:
-            seen = observe(
-                model,
-                data,
-                measures=asked.measures,
-                layers=asked.layers,
-                heads=asked.heads,
-                counterfactual=asked.counterfactual,
-                seed=asked.seed,
-                memory=asked.memory,
-            )
+            with remembering():
+                seen = observe(
+                    model,
+                    data,
+                    measures=asked.measures,
+                    layers=asked.layers,
+                    heads=asked.heads,
+                    counterfactual=asked.counterfactual,
+                    seed=asked.seed,
+                    memory=asked.memory,
+                )
         except Exception as reason:
             tried = size or max(map(len, data), default=1)
             if not out_of_memory(reason) or tried == 1:

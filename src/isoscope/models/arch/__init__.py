@@ -1,0 +1,55 @@
+"""Architectures of the papers that no library has: CharacterBERT, MANTa-LM, VAN, CrystalCoder.
+
+Each is written from its description, with the parameter names and the config of its authors' public code, so
+that the files they published load as they are. Once made known to transformers they load like any other
+model; with --trust-remote-code it is the authors' own code that runs instead.
+"""
+
+from __future__ import annotations
+
+KINDS = ("character_bert", "manta", "van", "crystalcoder")  # `model_type` in the published config.json
+
+
+def know_configs() -> None:
+    """Let transformers read the config.json of these kinds; quick, and asked for again it changes nothing."""
+    from transformers import AutoConfig
+
+    from isoscope.models.arch import configs
+
+    for config in (
+        configs.CharacterBertConfig,
+        configs.MantaConfig,
+        configs.VanConfig,
+        configs.CrystalCoderConfig,
+    ):
+        AutoConfig.register(config.model_type, config, exist_ok=True)
+
+
+def know_models() -> None:
+    """Let transformers load models of these kinds."""
+    from transformers import AutoModel
+
+    from isoscope.models.arch.character_bert import CharacterBert
+    from isoscope.models.arch.crystalcoder import CrystalCoder
+    from isoscope.models.arch.manta import Manta
+    from isoscope.models.arch.van import Van
+
+    know_configs()
+    for model in (CharacterBert, Manta, Van, CrystalCoder):
+        AutoModel.register(model.config_class, model, exist_ok=True)
+
+
+def renamed(kind: str) -> dict[str, str] | None:
+    """Patterns of parameter names that a published file of this kind may have, and what they are here.
+
+    None where every file has the names of the authors' code.
+    """
+    if kind == "van":
+        from isoscope.models.arch.van import RENAMED as OF_VAN
+
+        return dict(OF_VAN)
+    if kind == "manta":
+        from isoscope.models.arch.manta import RENAMED as OF_MANTA
+
+        return dict(OF_MANTA)
+    return None
