@@ -20,6 +20,7 @@ from isoscope.cli import (
     listing,
     measure,
     report,
+    reproduce,
     sweep,
     train,
     weights,
@@ -63,6 +64,7 @@ _verb("train", train.train)
 _verb("contrast", contrast.contrast)
 _verb("block", block.block)
 _verb("sweep", sweep.sweep)
+_verb("reproduce", reproduce.reproduce)
 
 
 def _version(asked: bool) -> None:

@@ -11,7 +11,10 @@ from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out,
 
 def measure(
     model: Annotated[
-        str, typer.Argument(help="A hub id (with @revision if you like), a folder, or a file of weights.")
+        str,
+        typer.Argument(
+            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
+        ),
     ],
     data: Annotated[
         str,

@@ -24,4 +24,9 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
         finish_block(folder)
         return
+    if folder.run.kind == "reproduce":
+        from isoscope.cli.screen_reproduce import finish_reproduce
+
+        finish_reproduce(folder)
+        return
     finish(folder, json=False)

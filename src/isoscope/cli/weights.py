@@ -12,7 +12,10 @@ from isoscope.cli.options import Json, Out, Seed, default_out
 
 def weights(
     model: Annotated[
-        str, typer.Argument(help="A hub id (with @revision if you like), a folder, or a file of weights.")
+        str,
+        typer.Argument(
+            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
+        ),
     ],
     revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
     config: Annotated[
