@@ -58,7 +58,7 @@ class Size:
 
 
 USUAL = Size()
-BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=2, sequences=32, turn=2)
+BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=2, turn=2)
 SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64, turn=4)
 
 

@@ -25,6 +25,7 @@ ABOVE = {  # room: the rooms it may import
     "integrations": {"errors", "results", "run"},
     "report": {"errors", "results"},
 }
+ABOVE["papers"] = {*ABOVE["run"], "run", "lab", "report"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 
 
@@ -85,6 +86,7 @@ def loaded_after(code: str) -> set[str]:
         ("import isoscope.cli.main", {"torch", "pandas", "transformers", "numpy", "plotly"}),
         ("import isoscope.results.store, isoscope.report.words", {"torch", "plotly", "transformers"}),
         ("import isoscope.run.observe, isoscope.lab.demo", {"plotly", "ray", "transformers"}),
+        ("import isoscope.papers.table", {"plotly", "matplotlib", "ray"}),
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[str]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from weakref import ref
 
 import pytest
 import torch
 import transformers
 
-from isoscope import observe
+from isoscope import load, observe
 from isoscope.data.batch import as_batch
 from isoscope.models import survey as module
 from isoscope.models.survey import remembering, survey
@@ -44,6 +45,15 @@ def test_another_checkpoint_is_not_looked_at_and_gives_its_own_rows(looks: Calla
     assert looks() == before + 1
     assert [str(rows) for rows in again] == [str(rows) for rows in alone]
     assert str(alone[0]) != str(alone[1])
+
+
+def test_folders_of_one_model_are_alike(looks: Callable[[], int], tmp_path: Path) -> None:
+    for seed in (0, 1):
+        gpt2(seed).save_pretrained(tmp_path / str(seed))
+    with remembering():
+        for seed in (0, 1):
+            observe(load(str(tmp_path / str(seed)), device="cpu"), [IDS], measures=["mean_cosine"])
+    assert looks() == 1
 
 
 def test_blocks_are_those_of_the_model_at_hand(looks: Callable[[], int]) -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 OF_THE_LAB = ("variants", "norms", "penalties", "tasks")
-WHAT = ("measures", "data", "models", *OF_THE_LAB)
+OF_PAPERS = ("papers", "claims")
+WHAT = ("measures", "data", "models", *OF_THE_LAB, *OF_PAPERS)
 
 
 def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures") -> None:
-    """List measures (formula, what each says, how it misleads, null, interval), data, models, or the lab."""
+    """List measures (formula, what each says and how it misleads), data, models, the lab, the papers."""
     from isoscope.errors import unknown_name
 
     if what not in WHAT:
@@ -22,6 +23,9 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
         return
     if what in OF_THE_LAB:
         _show_lab(what)
+        return
+    if what in OF_PAPERS:
+        _show_papers(what)
         return
     from isoscope.cli import screen
     from isoscope.data.source import KINDS
@@ -52,6 +56,18 @@ def _show_models() -> None:
     _show(("name", "modality", "tokens", "hub id", "a vector is", "data", "papers"), lines)
     for modality, address in CORPUS.items():
         screen.say(f"public {modality} for --data: {address}")
+
+
+def _show_papers(what: str) -> None:
+    """The papers that `isoscope reproduce` tries, or every claim of theirs with what is expected."""
+    from isoscope.papers.table import PAPERS
+
+    if what == "papers":
+        lines = [(paper.name, paper.title, paper.citation, str(len(paper.claims))) for paper in PAPERS]
+        _show(("paper", "title", "by", "claims"), lines)
+    else:
+        claims = [(paper.name, claim.name, claim.expected) for paper in PAPERS for claim in paper.claims]
+        _show(("paper", "--claims", "expected"), claims)
 
 
 def _show_lab(what: str) -> None:

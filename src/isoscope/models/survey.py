@@ -96,14 +96,15 @@ def _likeness(module: nn.Module, batch: Batch) -> object | None:
 
     None where there is no config: then nothing tells them apart.
     """
-    config = getattr(getattr(module, "config", None), "to_json_string", None)
+    told = getattr(getattr(module, "config", None), "to_dict", None)
     some = next(module.parameters(), None)
-    if config is None or some is None:
+    if told is None or some is None:
         return None
+    config = repr({name: value for name, value in told().items() if name != "_name_or_path"})
     parts = tuple((name, type(part)) for name, part in module.named_modules())
     inputs = {"": batch.inputs} if isinstance(batch.inputs, Tensor) else batch.inputs
     given = tuple((name, x.shape, x.dtype) for name, x in inputs.items() if isinstance(x, Tensor))
-    return type(module), config(use_diff=False), parts, some.dtype, some.device, given
+    return type(module), config, parts, some.dtype, some.device, given
 
 
 def _survey(module: nn.Module, batch: Batch) -> Survey:

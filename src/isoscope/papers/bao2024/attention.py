@@ -1,0 +1,209 @@
+"""Claims: attention falls where W says that signal passes; and the premise, that inputs walk at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
+from isoscope.papers.bao2024.reading import PUBLIC, Look, looked, public, unread
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.intervals import by_seed, over, over_seeds, paired
+from isoscope.papers.lines import along
+from isoscope.papers.workshop import Workshop
+from isoscope.report.charts import Chart, Series
+from isoscope.results.trajectory import FAILED
+
+AGREEMENTS = ("propagation_agreement", "softmax_agreement")
+WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
+_KEPT = (*AGREEMENTS, "regime_density", "walk_slope", FAILED)
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Agreement of every head at the end of training, with and without LocAteR, and of public models."""
+    asked = [
+        (name, seed, deep(workshop, seed, narrow=name == DEEP_LOCATER))
+        for seed in range(workshop.seeds)
+        for name in (DEEP, DEEP_LOCATER)
+    ]
+    looks = []
+    for folder, (name, seed, each) in zip(workshop.train(one for *_, one in asked), asked, strict=True):
+        steps = (each.recipe.steps,)
+        looks.append(Look(folder, name, seed, steps, steps, workshop.device))
+    found = looked(workshop, looks)
+    rows = pd.concat([*(each for each, _ in found), public(workshop)], ignore_index=True)
+    kept = rows[rows["measure"].isin(_KEPT)].reset_index(drop=True)
+    curves = found[0][1]
+    return Found(kept, curves[curves["picture"] == "propagation"].reset_index(drop=True))
+
+
+def excess(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Heads whose value is the agreement with their own prediction less that with others’."""
+    own = rows[(rows["measure"] == measure) & rows["head"].notna() & rows["value"].notna()]
+    return own.assign(value=own["value"] - own["null"])[own["null"].notna()]
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """A head’s own prediction must agree better than those of the other heads of its layer."""
+    own = rows[rows["model"] == DEEP]
+    found: list[Verdict] = []
+    said = details = ""
+    if len(own):
+        more = over_seeds(excess(own, "propagation_agreement"))
+        found.append(is_above(more, 0, ""))
+        plain, true = (_agreement(own, measure) for measure in AGREEMENTS)
+        narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
+        said = (
+            "Measured attention agrees with ρ(t) of the head’s own W by a Spearman of "
+            f"{over_seeds(plain).said}, mean over heads: {more.said} more than with ρ(t) of the other heads "
+            "of its layer."
+        )
+        details = (
+            f"In models trained with LocAteR it is {narrow.said} more. The true softmax in place of the "
+            f"piecewise-linear one changes the agreement by {paired(by_seed(plain), by_seed(true)).said}."
+        )
+    for name in PUBLIC:
+        part = measured(rows)[measured(rows)["model"] == name]
+        if len(part):
+            found.append(_public(part, name))
+            said += f" {found[-1].said}"
+    return replace(all_of([*found, *unread(rows)], said.strip() + lacking(rows)), details=details)
+
+
+def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    return rows[(rows["measure"] == measure) & rows["head"].notna()]
+
+
+def _public(rows: pd.DataFrame, name: str) -> Verdict:
+    """By the mean of each layer; layers are not independent, and the interval is nominal."""
+    layers = excess(rows, "propagation_agreement").groupby("layer")["value"].mean()
+    found = over([float(value) for value in layers])
+    return is_above(
+        found, 0, f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
+    )
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """Own against others’, piecewise linear against softmax, and what was measured of two heads."""
+    models = [name for name in (DEEP, DEEP_LOCATER, *PUBLIC) if name in set(rows["model"])]
+    charts = [
+        Chart(
+            "Agreement of measured attention with ρ(t), every head",
+            "with the predictions of the other heads",
+            "with its own",
+            [_dots(rows, name, "null") for name in models],
+            remark="above the diagonal where its own W tells more",
+        ),
+        Chart(
+            "Piecewise-linear against true softmax, every head",
+            "agreement with ρ(t)",
+            "agreement with the attention of a walk",
+            [_dots(rows, name, "softmax") for name in models],
+        ),
+    ]
+    heads = excess(rows[(rows["model"] == DEEP) & (rows["revision"] == "seed 0")], "propagation_agreement")
+    order = heads.sort_values("value")
+    for which, one in (("best", order.tail(1)), ("worst", order.head(1))):
+        for layer, head in zip(one["layer"], one["head"], strict=True):
+            charts += _curves(points, which, int(layer), int(head))
+    return charts
+
+
+def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
+    """Agreement of the heads of a model with what its own W predicts, against others’ or by the softmax."""
+    place = ["revision", "layer", "head"]
+    own = _agreement(rows[rows["model"] == name], "propagation_agreement")
+    if against == "softmax":
+        other = _agreement(rows[rows["model"] == name], "softmax_agreement")
+        both = own.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
+        x, y = both["value"], both["value_other"]
+    else:
+        both, x, y = own, own["null"], own["value"]
+    there = x.notna() & y.notna()
+    told = [
+        f"{revision}, layer {layer}, head {head}"
+        for revision, layer, head in zip(*(both.loc[there, column] for column in place), strict=True)
+    ]
+    return Series(name, x[there].tolist(), y[there].tolist(), style="dots", told=told)
+
+
+def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
+    own = points[(points["layer"] == layer) & (points["head"] == head)]
+    names = {
+        "predicted": "ρ(t), predicted",
+        "softmax": "attention of a walk",
+        "measured": "attention, measured",
+    }
+    lines = []
+    for key, name in names.items():
+        part = own[own["series"] == key]
+        if len(part):
+            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
+            lines.append(Series(name, x, y))
+    title = f"The {which} head: layer {layer}, head {head}"
+    return (
+        [Chart(title, "t/T", "ρ, or density of attention", lines, levels=((1.0, "even"),))] if lines else []
+    )
+
+
+def judge_walk(rows: pd.DataFrame) -> Verdict:
+    """The slope must be nearer to 1 than to 0, over seeds; in public models over layers."""
+    own = _slopes(rows[rows["model"] == DEEP])
+    found = over_seeds(own)
+    parts = [is_above(found, WALKS, "The slope of log E‖x_{t+s} − x_t‖² on log s, mean over layers,")]
+    for name in PUBLIC:
+        part = _slopes(rows[rows["model"] == name])
+        if len(part):
+            parts.append(
+                is_above(over(part["value"].tolist()), WALKS, f"That of {name}, over its layers (nominal),")
+            )
+    said = " ".join(part.said for part in parts) + lacking(rows)
+    return all_of([*parts, *unread(rows)], said)
+
+
+def _slopes(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[(rows["measure"] == "walk_slope") & rows["value"].notna()]
+
+
+def draw_walk(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """The slope of every layer."""
+    lines = [along(part, "layer", str(name)) for name, part in _slopes(rows).groupby("model", sort=False)]
+    levels = ((1.0, "a walk at random"), (0.0, "no walk"))
+    return [Chart("How walk-like what enters attention is", "layer", "walk slope", lines, levels=levels)]
+
+
+_METHOD = (
+    "Causal language models by character, with pre-norms; Σ is the covariance of the increments of what "
+    "enters attention on held-out text. "
+)
+CLAIM = Claim(
+    name="prediction-and-attention",
+    title="Attention falls where W says that signal passes",
+    expected="The attention of the last query falls on the positions from which, by ρ(t) of the head’s own "
+    "W, signal passes.",
+    method=_METHOD + "ρ(t) of Σ^½WΣ^½ (simulated where its effective rank is low) is held against the mean "
+    "attention of last queries, over 32 stretches of t/T, by Spearman’s correlation. Chance is not 0, and a "
+    "random W has a flat ρ that any slope beats: the null is the mean over the predictions of the other "
+    "heads of the layer and their mirror images. The same with the true softmax over walks. Models trained "
+    "with LocAteR stand beside; at the scale full also public models.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    reconstructed="The paper tells theory and language modelling apart and holds no head against its own "
+    "prediction; the test and its null are ours.",
+    measures=("propagation_agreement", "softmax_agreement", "regime_density"),
+)
+WALK_CLAIM = Claim(
+    name="inputs-walk",
+    title="What enters attention walks at random (the premise)",
+    expected="The theory takes inputs for a random walk: the mean squared distance of two of them grows in "
+    "proportion to how far apart they are, a slope of 1 on log scales. Inputs that do not depend on each "
+    "other have a slope of 0.",
+    method=_METHOD + "The slope is over distances s = 1, 2, 4 … to the length of the sequence.",
+    experiment=experiment,
+    judge=judge_walk,
+    draw=draw_walk,
+    reconstructed="The level of .5, half-way, is ours; the paper calls its data model a simplification.",
+    measures=("walk_slope",),
+)

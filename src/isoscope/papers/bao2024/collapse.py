@@ -1,0 +1,155 @@
+"""Claim: a narrow spectrum keeps attention from both collapses, of entropy and of rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from isoscope.lab.checkpoints import due
+from isoscope.papers.bao2024.heads import ON_DATA
+from isoscope.papers.bao2024.models import SHALLOW, TASK
+from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, asked_of
+from isoscope.papers.bao2024.reading import Look, looked
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.intervals import Interval, by_seed, correlation, over, over_seeds, paired
+from isoscope.papers.lines import along, series
+from isoscope.papers.workshop import Workshop, read_training
+from isoscope.report.charts import Chart, Series
+from isoscope.results.trajectory import thinned
+
+ALONG = "along training"
+OF_TRAINING = ("normalised_entropy", "rank_residual")
+OF_WEIGHTS = ("spectral_norm", "spectrum_variance")
+
+MARGIN = 0.02  # how much lower the rank residual may be with LocAteR before it counts as lower
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Entropy, rank residual and spectral norm, by layer: along training, and at its end with LocAteR."""
+    seeds = range(workshop.seeds)
+    asked = [(ALONG, seed, workshop.experiment(TASK, seed=seed, size="trajectory")) for seed in seeds]
+    asked += [each for each in asked_of(workshop) if each[0].endswith((f": {NONE}", f": {MAIN}"))]
+    parts, looks = [], []
+    for folder, (name, seed, each) in zip(workshop.train(one for *_, one in asked), asked, strict=True):
+        whole = name == ALONG
+        steps = due(each.checkpoints, each.recipe.steps) if whole else (each.recipe.steps,)
+        parts.append(
+            read_training(folder, OF_TRAINING, model=name, seed=seed, steps="all" if whole else "last")
+        )
+        on_data = tuple(thinned(steps, ON_DATA)) if whole else steps  # as other claims ask for: read once
+        looks.append(Look(folder, name, seed, steps, on_data, workshop.device))
+    for rows, _ in looked(workshop, looks):
+        parts.append(rows[rows["measure"].isin(OF_WEIGHTS) & rows["head"].isna()])
+    return Found(pd.concat(parts, ignore_index=True))
+
+
+def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Two measures side by side at every layer and step of each seed."""
+    place = ["revision", "step", "layer"]
+    one, two = (rows.loc[rows["measure"] == name, [*place, "value"]] for name in (first, second))
+    return one.merge(two, on=place, suffixes=("", "_other")).dropna()
+
+
+def correlated(rows: pd.DataFrame, first: str, second: str) -> Interval:
+    """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
+    both = _beside(rows[rows["model"] == ALONG], first, second)
+    each = [
+        correlation(part["value"].tolist(), part["value_other"].tolist())
+        for _, part in both.groupby("revision")
+    ]
+    return over([one.value for one in each])
+
+
+def changed(rows: pd.DataFrame, shape: str, measure: str) -> Interval:
+    """With LocAteR less without, at the end: mean over layers, paired by seed."""
+    own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
+    return paired(*(by_seed(own[own["model"] == arm(shape, each)]) for each in (NONE, MAIN)))
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """Entropy falls as the spectral norm grows; with LocAteR entropy is higher and rank no lower."""
+    norm = correlated(rows, "normalised_entropy", "spectral_norm")
+    rank = correlated(rows, "rank_residual", "spectral_norm")
+    own = rows[(rows["model"] == ALONG) & (rows["measure"] == "rank_residual") & (rows["layer"] > 0)]
+    least = over_seeds(own[own["step"] == own["step"].max()], "min")
+    said = (
+        f"Along training the spectral norm of W correlates with normalised entropy by {norm.said} and with "
+        f"the rank residual by {rank.said}."
+    )
+    told = [f"At the end the lowest rank residual of a layer is {least.said}."]
+    for shape in _shapes(rows)[1:]:
+        entropy, residual = (changed(rows, shape, name) for name in OF_TRAINING)
+        told.append(
+            f"In {shape} LocAteR changes normalised entropy by {entropy.said} and the rank residual by "
+            f"{residual.said}."
+        )
+    entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
+    said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
+    parts = [is_below(norm, 0, ""), is_above(entropy, 0, ""), is_above(residual, -MARGIN, "")]
+    return replace(all_of(parts, said), details=" ".join(told))
+
+
+def _shapes(rows: pd.DataFrame) -> list[str]:
+    """The shapes that were trained with LocAteR and without, the one that decides first."""
+    names = [str(name).partition(": ")[0] for name in rows["model"].unique() if name != ALONG]
+    return list(dict.fromkeys(names))
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """The three along training by layer, the plane of two of them, and the ends with LocAteR."""
+    whole = rows[(rows["model"] == ALONG) & (rows["step"].fillna(0) > 0) & (rows["layer"].fillna(0) > 0)]
+    charts = []
+    for measure, title, log in (
+        ("normalised_entropy", "Normalised entropy", False),
+        ("rank_residual", "Rank residual", False),
+        ("spectral_norm", "Spectral norm of W, mean over heads", True),
+    ):
+        own = whole[whole["measure"] == measure]
+        lines = [along(part, "step", f"layer {layer}") for layer, part in own.groupby("layer")]
+        charts.append(Chart(title, "step", "", lines, log_x=True, log_y=log, ordered=True))
+    both = _beside(whole, "normalised_entropy", "spectral_norm")
+    dots = [
+        Series(
+            f"layer {layer}",
+            part["value_other"].tolist(),
+            part["value"].tolist(),
+            style="dots",
+            told=[
+                f"{revision}, step {step}"
+                for revision, step in zip(part["revision"], part["step"], strict=True)
+            ],
+        )
+        for layer, part in both.groupby("layer")
+    ]
+    charts.append(
+        Chart("Entropy against the spectral norm, all steps", "‖W‖₂", "", dots, log_x=True, ordered=True)
+    )
+    for measure, title in (("normalised_entropy", "Normalised entropy"), ("rank_residual", "Rank residual")):
+        own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
+        lines = []
+        for shape in _shapes(rows):
+            found = [over_seeds(own[own["model"] == arm(shape, each)]) for each in (NONE, MAIN)]
+            lines.append(series(shape, ["without LocAteR", "with"], found, style="dots"))
+        charts.append(Chart(f"{title} at the end", "", "", lines))
+    return charts
+
+
+CLAIM = Claim(
+    name="collapse",
+    title="A narrow spectrum prevents both collapses",
+    expected="Entropy collapses as the spectral norm of W grows; even attention lets all vectors of a "
+    "sequence become one (rank collapse). A narrow spectrum about a mean prevents both: with LocAteR entropy "
+    "is higher, and the rank residual no lower.",
+    method="Causal language models by character with pre-norms: normalised entropy, the rank residual "
+    "‖X_s − 1x̄_sᵀ‖/‖X_s‖ of each sequence, averaged, and the spectral norm of W, layer by layer at every "
+    "step that is kept; Spearman’s correlations over layers and steps, one a seed. Then models with "
+    "and without LocAteR at the end of training, means over layers, paired by seed; what decides is one "
+    "layer and one head, where LocAteR does narrow the spectrum.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    reconstructed=f"The margin of {MARGIN:g} for the rank residual is ours, and so is LocAteR’s loss. The "
+    "spectral norm is the read-out of Zhai et al. 2023.",
+    measures=("normalised_entropy", "rank_residual", "spectral_norm"),
+)

@@ -1,0 +1,235 @@
+"""Claim: LocAteR narrows the spectrum of W, and with it entropy rises and perplexity falls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.experiment import Experiment
+from isoscope.papers.bao2024.models import (
+    SHALLOW,
+    STRENGTH,
+    TARGET,
+    deep,
+    locater,
+    settings,
+    shallow,
+)
+from isoscope.papers.bao2024.reading import Look, looked
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, failed, is_above, is_below, lacking
+from isoscope.papers.intervals import Interval, by_seed, over_seeds, paired
+from isoscope.papers.lines import series
+from isoscope.papers.workshop import Workshop, read_training
+from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import short
+
+NONE = "none"
+VARIANCE = "spectrum_variance"
+OF_TRAINING = ("normalised_entropy", "rank_residual")
+OF_WEIGHTS = (VARIANCE, "spectrum_mean", "trace", "frobenius", "spectral_norm")
+OF_DATA = ("propagation_mean", "propagation_range")
+JUDGED = {
+    "perplexity": "Perplexity: change",
+    "normalised_entropy": "Normalised entropy: change",
+    VARIANCE: "Variance of the eigenvalues: ratio",
+}
+
+
+def called(strength: float, target: float) -> str:
+    """A setting of LocAteR as an arm's name has it.
+
+    >>> called(0.1, 1.0)
+    'λ 0.1, τ 1'
+    """
+    return f"λ {strength:g}, τ {target:g}"
+
+
+MAIN = called(STRENGTH, TARGET)
+
+
+def arm(shape: str, setting: str) -> str:
+    """What rows call a model of a shape with this setting."""
+    return f"{shape}: {setting}"
+
+
+def asked_of(workshop: Workshop) -> list[tuple[str, int, Experiment]]:
+    """Every training: arm, seed and experiment."""
+    found = []
+    for seed in range(workshop.seeds):
+        found.append((arm(SHALLOW, NONE), seed, shallow(workshop, seed, "")))
+        for strength, target in settings(workshop):
+            own = shallow(workshop, seed, locater(strength, target))
+            found.append((arm(SHALLOW, called(strength, target)), seed, own))
+        found += [(arm(deeper(workshop), NONE), seed, deep(workshop, seed, narrow=False))]
+        found += [(arm(deeper(workshop), MAIN), seed, deep(workshop, seed, narrow=True))]
+    return found
+
+
+def deeper(workshop: Workshop) -> str:
+    """What the deeper shape is called."""
+    size = workshop.scale.arm
+    return f"{size.layers} layers, {size.heads} heads"
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Loss, entropy, spectra and ρ(t) of every arm and seed at the end of training."""
+    asked = asked_of(workshop)
+    parts: list[pd.DataFrame] = []
+    looks: list[Look] = []
+    for (name, seed, each), folder in zip(asked, _trained(workshop, asked), strict=True):
+        if isinstance(folder, str):
+            parts.append(failed(name, folder, f"seed {seed}"))
+            continue
+        rows = read_training(folder, ("loss", *OF_TRAINING), model=name, seed=seed)
+        parts += [rows[rows["measure"] != "loss"], _perplexity(rows)]
+        last = (each.recipe.steps,)
+        looks.append(Look(folder, name, seed, last, last, workshop.device))
+    for rows, _ in looked(workshop, looks):
+        mine = rows["measure"].isin([*OF_WEIGHTS, *OF_DATA]) & rows["head"].isna()
+        parts.append(rows[mine])
+    return Found(pd.concat(parts, ignore_index=True), notes=(_least(workshop),))
+
+
+def _least(workshop: Workshop) -> str:
+    """What keeping a mean costs in variance where a head has fewer dimensions than the model."""
+    size = workshop.scale.arm
+    inner = size.width // size.heads
+    least = TARGET**2 * (1 / (inner * size.width) - 1 / size.width**2)
+    return (
+        "W of a head has at most e eigenvalues of d that are not zero. To hold tr W = τ with them, the "
+        f"variance over all d must be at least τ²(1/(e·d) − 1/d²): 0 with one head, {short(least)} for "
+        f"τ = {TARGET:g} in {deeper(workshop)} of width {size.width}. There LocAteR can raise the variance."
+    )
+
+
+def _trained(workshop: Workshop, asked: Sequence[tuple[str, int, Experiment]]) -> list[Path | str]:
+    """The folder of each training, or the reason why there is none."""
+    try:
+        return list(workshop.train(each for *_, each in asked))
+    except IsoscopeError:
+        found: list[Path | str] = []
+    for *_, each in asked:  # one that went wrong must not cost the others
+        try:
+            found.append(workshop.trained(each))
+        except IsoscopeError as reason:
+            found.append(str(reason))
+    return found
+
+
+def _perplexity(rows: pd.DataFrame) -> pd.DataFrame:
+    """exp(loss) of every row of a loss."""
+    own = rows[rows["measure"] == "loss"]
+    return own.assign(measure="perplexity", value=np.exp(own["value"]))
+
+
+def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Interval]:
+    """What LocAteR changes, by measure: differences of means over layers, paired by seed.
+
+    A variance is multiplied: its interval is of the ratio, by way of logarithms.
+    """
+    found = {}
+    for name in JUDGED:
+        own = rows[rows["measure"] == name]
+        own = own.assign(value=np.log(own["value"])) if name == VARIANCE else own
+        first, second = (by_seed(own[own["model"] == arm(shape, each)]) for each in (NONE, setting))
+        found[name] = paired(first, second)
+    log = found[VARIANCE]
+    value, low, high = (math.exp(end) for end in (log.value, log.low, log.high))
+    return {**found, VARIANCE: Interval(value, low, high, log.n)}
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """At the setting that was chosen beforehand, in one layer: variance down, entropy up, perplexity down."""
+    found = changes(rows, SHALLOW, MAIN)
+    tried = [setting for shape, setting in _arms(rows) if shape == SHALLOW and setting != NONE]
+    each = [changes(rows, SHALLOW, setting) for setting in tried]
+    counts = [
+        sum(one[VARIANCE].below(1) for one in each),
+        sum(one["normalised_entropy"].above(0) for one in each),
+        sum(one["perplexity"].below(0) for one in each),
+        sum(one["perplexity"].above(0) for one in each),
+    ]
+    said = (
+        f"In {SHALLOW}, {MAIN} multiplies the variance of the eigenvalues by {found[VARIANCE].said}, "
+        f"changes normalised entropy by {found['normalised_entropy'].said} and perplexity by "
+        f"{found['perplexity'].said}."
+    )
+    details = (
+        f"Of {len(tried)} settings {counts[0]} lower the variance, {counts[1]} raise the entropy, "
+        f"{counts[2]} lower perplexity and {counts[3]} raise it, by their intervals."
+    )
+    for shape in dict.fromkeys(shape for shape, _ in _arms(rows) if shape != SHALLOW):
+        own = changes(rows, shape, MAIN)
+        details += (
+            f" In {shape} {MAIN} multiplies the variance by {own[VARIANCE].said} and changes the others by "
+            f"{own['normalised_entropy'].said} and {own['perplexity'].said}."
+        )
+    parts = [
+        is_below(found[VARIANCE], 1, ""),
+        is_above(found["normalised_entropy"], 0, ""),
+        is_below(found["perplexity"], 0, ""),
+    ]
+    return replace(all_of(parts, said + lacking(rows)), details=details)
+
+
+def _arms(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Shapes and settings, in their order."""
+    pairs = [str(model).partition(": ") for model in rows["model"].unique()]
+    return [(shape, setting) for shape, _, setting in pairs]
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """What each setting changes in perplexity, entropy and variance; then what they are like."""
+    arms = _arms(rows)
+    shapes = list(dict.fromkeys(shape for shape, _ in arms))
+    charts = []
+    for measure, title in JUDGED.items():
+        lines = []
+        for shape in shapes:
+            some = [setting for mine, setting in arms if mine == shape and setting != NONE]
+            found = [changes(rows, shape, setting)[measure] for setting in some]
+            lines.append(series(shape, some, found, style="dots"))
+        ratio = measure == VARIANCE
+        said = "with over without" if ratio else "with less without"
+        levels = ((float(ratio), "as without"),)
+        charts.append(Chart(title, "LocAteR", said, lines, log_y=ratio, levels=levels))
+    for measure, title in (
+        ("trace", "tr W, mean over heads"),
+        ("frobenius", "‖W‖_F, mean over heads"),
+        ("propagation_range", "Range of ρ(t), mean over heads"),
+    ):
+        lines = [_values(rows, shape, [s for mine, s in arms if mine == shape], measure) for shape in shapes]
+        charts.append(Chart(title, "LocAteR", "", lines, log_y=measure == "frobenius"))
+    return charts
+
+
+def _values(rows: pd.DataFrame, shape: str, some: Sequence[str], measure: str) -> Series:
+    own = rows[rows["measure"] == measure]
+    found = [over_seeds(own[own["model"] == arm(shape, setting)]) for setting in some]
+    return series(shape, list(some), found, style="dots")
+
+
+CLAIM = Claim(
+    name="locater",
+    title="LocAteR: a narrow spectrum, higher entropy, lower perplexity",
+    expected="A penalty that shrinks the scale of the spectrum of W and keeps its mean lowers the variance "
+    "of the eigenvalues, raises the entropy of attention and lowers the perplexity of a language model.",
+    method="Language models of one layer and one head with a post-norm, and deeper ones with pre-norms, with "
+    "and without LocAteR, of several strengths λ and targets τ of tr W, judged on held-out text. Differences "
+    f"(of the variance: ratios) are paired by seed. What decides is one setting, {MAIN} in one layer, the "
+    "lab’s own example; the others stand beside.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    reconstructed="The published loss is not available: λ·mean ‖W‖_F²/d + mean (tr W − τ)² over heads stands "
+    "for it. The shape (one layer, one head, 128 dimensions, post-norm) is as a third party reports it. "
+    "Tokens are characters, and text is that of --data, which at the scale full should be WikiText-2: no "
+    "perplexity here is one of the paper’s.",
+    measures=("spectrum_variance", "normalised_entropy", "trace", "frobenius"),
+)

@@ -1,0 +1,192 @@
+"""What claims read of the heads of a model: a training of the lab at chosen steps, or a public model.
+
+Beside the readings of `isoscope weights` two numbers of all heads together are rows of a model:
+`localised_share` (and `localised_share_on_data`, with the inputs' increments in W), the share of heads whose
+regime names a stretch; and `lean`, the mean over heads of |θ|/2σ with θ = tr W and σ² = ‖W‖_F²/3 + tr W²/4: a
+head with tr W ≫ 1/T is localised where its own is above 1, and that of a random W is about .69/√d.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+from safetensors.torch import load_file
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.contrast_trial import lesson_of, weigh_trial
+from isoscope.lab.reopen import experiment_of
+from isoscope.measures.base import Reading
+from isoscope.measures.table import of_weights
+from isoscope.models.source import Model, load
+from isoscope.models.weights import open_weights
+from isoscope.papers.claims import Verdict, failed
+from isoscope.papers.workshop import Workshop
+from isoscope.report.regimes import LOCALISED
+from isoscope.results.points import points_frame
+from isoscope.results.schema import Row, frame
+from isoscope.results.store import open_run, read_run
+from isoscope.results.trajectory import FAILED
+from isoscope.run.provenance import new_run
+from isoscope.run.weights.heads import weigh_heads
+from isoscope.run.weights.weigh import weigh, weight_measures
+
+KIND = "query_key"
+PUBLIC = ("bert", "gpt2", "pythia-160m")
+"""Public models whose heads are read, by name in the zoo."""
+PUBLIC_LENGTH = 512  # T that regimes of public models are told for
+SHARES = {"trace": "localised_share", "trace_on_data": "localised_share_on_data"}
+_MOMENTS = ("trace", "trace_square", "frobenius")
+
+
+@dataclass(frozen=True)
+class Look:
+    """A training that is read at some steps; at those of `on_data`, on what it held out as well."""
+
+    folder: Path
+    model: str
+    seed: int
+    steps: tuple[int, ...]
+    on_data: tuple[int, ...]
+    device: str
+
+    @property
+    def question(self) -> dict[str, object]:
+        """What fixes its rows."""
+        return {"training": self.folder.name, "steps": list(self.steps), "on_data": list(self.on_data)}
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits of that."""
+        return _digest(self.question)
+
+
+def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Rows and points of each, read once for all claims and kept among the workshop's models."""
+    folders = [workshop.models / f"heads-{each.digest}" for each in asked]
+    left = [(each, folder) for each, folder in zip(asked, folders, strict=True) if not _is_there(folder)]
+    for (each, folder), answer in zip(
+        left, workshop.side_by_side(look, [each for each, _ in left]), strict=True
+    ):
+        _keep(folder, each.folder.name, each.question, *answer)
+    found = [read_run(folder) for folder in folders]
+    return [
+        (one.frame().assign(model=each.model, revision=f"seed {each.seed}"), one.points(one.units()[0]))
+        for one, each in zip(found, asked, strict=True)
+    ]
+
+
+def look(asked: Look) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of all heads at these steps, and points of the pictures of the last that was read on data."""
+    experiment, _ = experiment_of(asked.folder)
+    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
+    rows: list[Row] = []
+    points = points_frame([])
+    for step in asked.steps:
+        module = experiment.build(lesson)
+        module.load_state_dict(load_file(asked.folder / "checkpoints" / f"step-{step:06d}.safetensors"))
+        source = Model(module.to(asked.device).eval(), asked.model, f"seed {asked.seed}", step=step)
+        if step in asked.on_data:
+            found, points, _ = weigh_trial(source, lesson)
+        else:
+            found = list(head_rows(source, lesson.length))
+        rows += found
+    each = frame(rows)
+    return pd.concat([each, together(each)], ignore_index=True), points
+
+
+def head_rows(source: Model, length: int) -> Iterator[Row]:
+    """What the weights of queries and keys say alone, of every layer and head."""
+    at = (source.name, source.revision, source.step)
+    for each in weigh_heads(open_weights(source), length, 0, lambda site, why: None):
+        for measure in of_weights(KIND) if each is not None else ():
+            assert each is not None
+            for head, reading in enumerate(cast(tuple[Reading, ...], measure.read(each.record)), start=-1):
+                where = (each.site.kind, each.site.layer, None if head < 0 else head)
+                yield Row("", *at, *where, measure.name, **vars(reading))
+
+
+def together(rows: pd.DataFrame) -> pd.DataFrame:
+    """The numbers of all heads together, at every step of every model."""
+    heads = rows[rows["head"].notna() & rows["value"].notna() & (rows["kind"] == KIND)]
+    found: list[Row] = []
+    for (model, revision, _), own in heads.groupby(["model", "revision", "step"], dropna=False):
+        steps = own["step"].dropna()
+        at = (str(model), str(revision), int(steps.iloc[0]) if len(steps) else None, KIND, None, None)
+        for name, share in SHARES.items():
+            part = own[own["measure"] == name]
+            if len(part):
+                found.append(Row("", *at, share, float(is_localised(part).mean()), len(part)))
+        lean = leans(own)
+        if len(lean):
+            found.append(Row("", *at, "lean", float(lean.mean()), len(lean)))
+    return frame(found)
+
+
+def is_localised(traces: pd.DataFrame) -> pd.Series:
+    """Whether the regime, which the note of a trace has, names a stretch."""
+    return traces["note"].str.extract(r"regime: (\w+)", expand=False).isin(LOCALISED)
+
+
+def leans(rows: pd.DataFrame) -> pd.Series:
+    """|θ|/2σ of every head of one model at one step."""
+    wide = rows[rows["measure"].isin(_MOMENTS)].pivot_table(
+        index=["layer", "head"], columns="measure", values="value"
+    )
+    if set(_MOMENTS) - set(wide.columns):
+        return pd.Series(dtype=float)
+    square = wide["frobenius"] ** 2 / 3 + wide["trace_square"] / 4
+    return wide["trace"].abs() / 2 / square[square > 0] ** 0.5
+
+
+def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
+    """Rows of the heads of public models, on text; one that cannot be had is a row with the reason.
+
+    What was read is kept among the workshop's models. Empty at a scale that reads no public models.
+    """
+    parts = [frame([])]
+    for name in names if workshop.public else ():
+        question: dict[str, object] = {
+            "public": name,
+            "weights": PUBLIC_LENGTH,
+            "data": workshop.address("text"),
+        }
+        folder = workshop.models / f"public-{_digest(question)}"
+        if not _is_there(folder):
+            try:
+                source = load(name, device=workshop.device)
+                weighed = weigh(source, length=PUBLIC_LENGTH, data=workshop.address("text"))
+            except IsoscopeError as reason:
+                parts.append(failed(name, str(reason)))
+                continue
+            _keep(folder, name, question, weighed.frame(), weighed.points())
+        rows = read_run(folder).frame()
+        own = rows[rows["kind"] == KIND].assign(model=name, revision="")
+        parts += [own, together(own)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def unread(rows: pd.DataFrame) -> list[Verdict]:
+    """An open verdict where a public model that was asked for could not be had, else none."""
+    lost = set(rows.loc[rows["measure"] == FAILED, "model"]) & set(PUBLIC)
+    return [Verdict(None, "")] if lost else []
+
+
+def _digest(question: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _is_there(folder: Path) -> bool:
+    return (folder / "run.json").exists() and bool(read_run(folder).units())
+
+
+def _keep(
+    folder: Path, name: str, question: dict[str, object], rows: pd.DataFrame, points: pd.DataFrame
+) -> None:
+    kept = open_run(folder, new_run("weights", name, question, weight_measures()))
+    kept.write(name, rows.assign(run=kept.run.id), {}, points)

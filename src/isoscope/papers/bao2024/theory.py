@@ -1,0 +1,201 @@
+"""Claim: where signal passes follows from tr W and ‖W‖_F, and a narrow spectrum localises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import pandas as pd
+
+from isoscope.papers.bao2024.walks import (
+    GROWING,
+    LOCALISED,
+    MADE,
+    SPREADS,
+    TRACED,
+    TRACELESS,
+    Asked,
+    walked,
+)
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.intervals import Interval, over, over_seeds
+from isoscope.papers.lines import series
+from isoscope.papers.workshop import Workshop
+from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import short
+from isoscope.report.regimes import REGIMES
+from isoscope.results.points import points_frame
+from isoscope.results.schema import frame
+
+CLOSE = 0.02  # how far off the closed form may be where it is taken
+APART = 0.5  # how much more signal must pass inside than outside of the stretch that a regime names
+EVEN, HALF, NONE = 0.9, (1 / 3, 2 / 3), 0.1  # ρ where it should be 1, ½ and 0
+
+
+def experiment(workshop: Workshop) -> Found:
+    """All W of every seed; a seed has its own W and its own walks."""
+    width = workshop.scale.arm.width
+    size = min(512, 4 * width), min(16_384, 128 * width)
+    answers = workshop.side_by_side(walked, [Asked(*size, seed) for seed in range(workshop.seeds)])
+    rows = [row for each, _ in answers for row in each]
+    return Found(frame(rows), points_frame(point for _, each in answers for point in each))
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """Regimes as they should be at the longest T, the closed form close, only a narrow spectrum localised."""
+    inside, outside = (_named(rows, f"propagation_{where}") for where in ("inside", "outside"))
+    apart = [_difference(rows, name) for name in LOCALISED]
+    error = _worst(rows)
+    narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
+    low, high = HALF
+    parts = [
+        *(is_above(each, APART, "") for each in apart),
+        is_above(inside["uniform"], EVEN, ""),
+        is_above(inside["uniform_half"], low, ""),
+        is_below(inside["uniform_half"], high, ""),
+        is_below(inside["vanishing"], NONE, ""),
+        is_below(error, CLOSE, ""),
+        is_above(narrow, APART, ""),
+        is_below(wide, NONE, ""),
+    ]
+    told = ", ".join(
+        f"{REGIMES[name].label} {short(inside[name].value)} against {short(outside[name].value)}"
+        for name in LOCALISED
+    )
+    few = _of(rows, f"{TRACED}, rank 2", "propagation_error")
+    said = (
+        f"At T = {GROWING[-1]} ρ inside and outside of the stretch of a regime is: {told}. With "
+        f"tr W = 1 the late half exceeds the early by {narrow.said} where the spectrum is narrow and by "
+        f"{wide.said} where it is wide. The Gaussian form is off by at most {error.said} where it is taken."
+    )
+    details = (
+        f"Where signal should pass everywhere ρ is {inside['uniform'].said}, by half "
+        f"{inside['uniform_half'].said}, nowhere {inside['vanishing'].said}. The Gaussian form fails at low "
+        f"rank: by {few.said} for a multiple of a projection on two dimensions."
+    )
+    return replace(all_of(parts, said), details=details)
+
+
+def _named(rows: pd.DataFrame, measure: str) -> dict[str, Interval]:
+    """By regime, at the longest T."""
+    own = rows[(rows["measure"] == measure) & (rows["n"] == GROWING[-1])]
+    return {made.regime: over_seeds(own[own["model"] == made.regime]) for made in MADE}
+
+
+def _difference(rows: pd.DataFrame, name: str) -> Interval:
+    own = rows[(rows["model"] == name) & (rows["n"] == GROWING[-1])].pivot_table(
+        index="revision", columns="measure", values="value"
+    )
+    return over((own["propagation_inside"] - own["propagation_outside"]).tolist())
+
+
+def _of(rows: pd.DataFrame, model: str, measure: str) -> Interval:
+    return over_seeds(rows[(rows["model"] == model) & (rows["measure"] == measure)])
+
+
+def _worst(rows: pd.DataFrame) -> Interval:
+    """The largest mean error of W for which the closed form is taken in every seed."""
+    taken = rows[rows["measure"] == "closed_form"].groupby("model")["value"].min()
+    names = [*taken[taken == 1].index, *(made.regime for made in MADE)]
+    own = rows[(rows["measure"] == "propagation_error") & rows["model"].isin(names)]
+    each = [over_seeds(part) for _, part in own.groupby(["model", "n"])]
+    return max(each, key=lambda found: found.value)
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
+    return [
+        _profiles(points, LOCALISED, "ρ(t) where attention localises"),
+        _profiles(points, [made.regime for made in MADE if not made.trace], "ρ(t) where it does not"),
+        Chart(
+            "Inside less outside, as T grows",
+            "T",
+            "difference of ρ",
+            [_growth(rows, name) for name in LOCALISED],
+            log_x=True,
+            levels=((1.0, "localised"),),
+        ),
+        Chart(
+            "With tr W = 1: localisation lost as the spectrum widens",
+            "variance of the eigenvalues",
+            "late half less early half",
+            [_by(rows, [f"spread {spread:g}" for spread in SPREADS], "spectrum_variance", "localisation")],
+            log_x=True,
+            levels=((0.0, ""),),
+        ),
+        Chart(
+            "How far the Gaussian form is off",
+            "effective rank of W",
+            "largest |difference| of ρ",
+            [_by_rank(rows, name) for name in (TRACED, TRACELESS)],
+            log_x=True,
+            log_y=True,
+            levels=((CLOSE, "taken below"),),
+        ),
+        Chart(
+            "The last query’s attention: piecewise linear against softmax",
+            "T",
+            "Spearman over positions",
+            [_growth(rows, name, "softmax_likeness") for name in LOCALISED],
+            log_x=True,
+            levels=((1.0, "the same order"),),
+        ),
+    ]
+
+
+def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
+    """Simulation as dots on the line of the closed form."""
+    own = points[(points["picture"] == "profile") & (points["layer"] == GROWING[-1])]
+    lines = []
+    ways: tuple[tuple[str, Literal["line", "dots"]], ...] = (("closed form", "line"), ("simulated", "dots"))
+    for name in names:
+        for how, style in ways:
+            part = own[own["series"] == f"{name}, {how}"]
+            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
+            told = [how] * len(x)
+            lines.append(Series(REGIMES[name].label, x, y, style=style, told=told))
+    return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
+
+
+def _growth(rows: pd.DataFrame, name: str, measure: str = "") -> Series:
+    own = rows[rows["model"] == name]
+    found = []
+    for length in GROWING:
+        part = own[own["n"] == length]
+        if measure:
+            found.append(over_seeds(part[part["measure"] == measure]))
+            continue
+        wide = part.pivot_table(index="revision", columns="measure", values="value")
+        found.append(over((wide["propagation_inside"] - wide["propagation_outside"]).tolist()))
+    return series(REGIMES[name].label, [float(length) for length in GROWING], found)
+
+
+def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: str = "tr W = 1") -> Series:
+    x = [_of(rows, model, across).value for model in models]
+    return series(name, x, [_of(rows, model, up) for model in models])
+
+
+def _by_rank(rows: pd.DataFrame, name: str) -> Series:
+    models = [str(model) for model in rows["model"].unique() if str(model).startswith(f"{name}, rank")]
+    return _by(rows, models, "query_key_rank", "propagation_error", name)
+
+
+CLAIM = Claim(
+    name="regimes",
+    title="Where signal passes follows from the trace and the size of W",
+    expected="If inputs walk at random and the last one queries, tr W and ‖W‖_F alone say from where signal "
+    "passes as T grows: the late half, places beside the middle, the early half, everywhere, or nowhere. "
+    "Attention localises where the spectrum of W is narrow about a mean that is not zero.",
+    method="W are made up, one of each regime: a multiple of the identity and Gaussian noise, for T from 16 "
+    "to 1,024. ρ(t) is had by the Gaussian closed form and by simulation of walks (given the last input, "
+    "scores are exactly Gaussian, so only that one is drawn). Then tr W = 1 is held while the spectrum "
+    "widens; and W of low rank, with ‖W‖_F .1, 1 and 10, say where the closed form fails. Every seed has its "
+    "own W and walks.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    reconstructed="The paper's theorems are for T → ∞ and have regimes by ≪ and ≫: a ≪ b is taken as "
+    "10·a ≤ b. That ρ inside is at least .5 above that outside is our reading of “localised”.",
+    measures=("trace", "frobenius", "spectrum_variance", "query_key_rank"),
+)

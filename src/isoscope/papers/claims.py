@@ -1,0 +1,126 @@
+"""What a claim is: the paper's expectation, an experiment that makes rows, and a judge who reads only those.
+
+Decided here: a verdict is derived from intervals, never from bare points; where no interval can be had it is
+undecided and says why. What could not be made is a row `failed` with its reason, so that nothing is skipped
+in silence, and the page and the verdict can be made anew from the rows alone, anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from isoscope.papers.intervals import Interval
+from isoscope.report.charts import Chart
+from isoscope.report.numbers import short
+from isoscope.results.schema import Row, frame
+from isoscope.results.trajectory import FAILED
+
+if TYPE_CHECKING:
+    from isoscope.papers.workshop import Workshop
+
+WORDS = {True: "as expected", False: "not as expected", None: "undecided at this scale"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether it held (None: cannot be told), one sentence with the numbers that decide, and more of them."""
+
+    held: bool | None
+    said: str
+    details: str = ""
+
+    @property
+    def word(self) -> str:
+        """In words."""
+        return WORDS[self.held]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an experiment found: rows, points of pictures, and remarks that a reader must know."""
+
+    rows: pd.DataFrame
+    points: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper.
+
+    `expected` is what the paper expects, in our words; `method` how it was tried here; `reconstructed` what
+    of it the paper does not tell and is ours (empty: nothing). `judge` is given the claim's rows and nothing
+    else, `draw` its rows and points. `measures` are explained beside the figures.
+    """
+
+    name: str
+    title: str
+    expected: str
+    method: str
+    experiment: Callable[[Workshop], Found]
+    judge: Callable[[pd.DataFrame], Verdict]
+    draw: Callable[[pd.DataFrame, pd.DataFrame], Sequence[Chart]]
+    reconstructed: str = ""
+    measures: tuple[str, ...] = ()
+
+    def verdict(self, rows: pd.DataFrame) -> Verdict:
+        """The judge's, or undecided where there is nothing but what failed."""
+        there = rows[rows["measure"] != FAILED]
+        if len(there):
+            return self.judge(rows)
+        reasons = list(dict.fromkeys(map(str, rows["note"])))
+        return Verdict(None, f"Nothing was measured: {'; '.join(reasons) or 'there are no rows'}")
+
+
+def failed(model: str, why: str, revision: str = "") -> pd.DataFrame:
+    """The row of what could not be made or measured, with its reason."""
+    return frame([Row("", model, revision, None, "model", None, None, FAILED, math.nan, 0, note=why)])
+
+
+def measured(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows but those of what failed."""
+    return rows[rows["measure"] != FAILED]
+
+
+def lacking(rows: pd.DataFrame) -> str:
+    """Which models failed, as the end of a sentence; empty where none did."""
+    names = list(dict.fromkeys(map(str, rows.loc[rows["measure"] == FAILED, "model"])))
+    return f" Not measured: {', '.join(names)} (the reasons are in the table)." if names else ""
+
+
+def is_above(found: Interval, level: float, what: str) -> Verdict:
+    """Held where all of the interval is above the level, not where all is below, else undecided."""
+    return _against(found, level, what, held=found.above(level), turned=found.below(level), side="above")
+
+
+def is_below(found: Interval, level: float, what: str) -> Verdict:
+    """Held where all of the interval is below the level, not where all is above, else undecided."""
+    return _against(found, level, what, held=found.below(level), turned=found.above(level), side="below")
+
+
+def _against(found: Interval, level: float, what: str, *, held: bool, turned: bool, side: str) -> Verdict:
+    if held:
+        end = side
+    elif turned:
+        end = f"not {side}"
+    else:
+        end = "not told from" if found.bounded else "which without an interval is not told from"
+    return Verdict(
+        True if held else False if turned else None, f"{what} is {found.said}, {end} {short(level)}."
+    )
+
+
+def all_of(parts: Sequence[Verdict], said: str = "") -> Verdict:
+    """Held where every part held, not where one did not, else undecided; says `said`, or all they say.
+
+    >>> all_of([Verdict(True, "One."), Verdict(None, "Two.")]).word
+    'undecided at this scale'
+    """
+    held = [part.held for part in parts]
+    whole = False if False in held else None if None in held or not held else True
+    return Verdict(whole, said or " ".join(part.said for part in parts))

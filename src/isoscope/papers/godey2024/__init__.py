@@ -1,0 +1,33 @@
+"""Godey, de la Clergerie, Sagot 2024: anisotropy across modalities, and what it has to do with attention."""
+
+from __future__ import annotations
+
+from isoscope.papers.godey2024 import cosine, counterfactual, drift, training, untrained
+from isoscope.papers.paper import Paper
+
+PAPER = Paper(
+    "godey2024",
+    "Anisotropy Is Inherent to Self-Attention in Transformers",
+    "Nathan Godey, Éric de la Clergerie, Benoît Sagot; EACL 2024; arXiv 2401.12143",
+    claims=(
+        cosine.CLAIM,
+        drift.CLAIM,
+        drift.CONVOLUTIONAL_CLAIM,
+        untrained.CLAIM,
+        untrained.PRE_CLAIM,
+        training.DRIFT_CLAIM,
+        training.SCORES_CLAIM,
+        counterfactual.CLAIM,
+    ),
+    absent=(
+        (
+            "MultiBERTs along their own training",
+            "The checkpoints are public and large; `isoscope sweep multiberts` reads them. Here training is "
+            "followed in models of the lab, from the first step on.",
+        ),
+        (
+            "Histograms of the scores of an untrained block",
+            "They are on the page of `isoscope block`, which has every quantity of this experiment.",
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""The models of this paper: those that the lab trains in its stead, and the public ones.
+
+The lab's are of the same block in every modality, so that what differs is the data, the tokens and the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from isoscope.lab.experiment import Experiment
+from isoscope.papers.workshop import Workshop, read_training
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A kind of model: how it is called, its task, what network, and if it attends."""
+
+    name: str
+    task: str
+    network: str = "transformer"
+    norm: str | None = None
+
+    @property
+    def attends(self) -> bool:
+        """Whether it is a Transformer."""
+        return self.network == "transformer"
+
+
+ARMS = (
+    Arm("characters, causal", "characters"),
+    Arm("sub-words, causal", "subwords"),
+    Arm("sub-words, masked", "masked"),
+    Arm("image patches", "images"),
+    Arm("sound frames", "frames"),
+    Arm("CNN, BatchNorm", "images", "cnn", "batch"),
+    Arm("CNN, no norm", "images", "cnn", "none"),
+)
+PUBLIC = (
+    *("bert", "roberta", "gpt2", "t5", "character-bert", "canine-s", "canine-c", "manta-lm", "byt5"),
+    *("wav2vec2", "hubert", "whisper", "vit", "beit", "mit", "deit"),
+)
+"""Public Transformers, by name in the zoo."""
+CONVOLUTIONAL = ("resnet", "efficientnet", "cvt", "convnext", "van")
+"""Public networks that convolve, wholly or in part."""
+NO_ATTENTION = (*(arm.name for arm in ARMS if not arm.attends), *CONVOLUTIONAL)
+
+STATES = ("mean_cosine_between", "mean_cosine", "drift", "relative_drift", "mean_norm")
+
+
+def experiment_of(workshop: Workshop, arm: Arm, seed: int) -> Experiment:
+    """The training of an arm from a seed."""
+    return workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
+
+
+def states(workshop: Workshop) -> pd.DataFrame:
+    """Rows of every layer of every model: of the lab at the last step of training, or of the public ones."""
+    if workshop.public:
+        parts = []
+        for number, name in enumerate((*PUBLIC, *CONVOLUTIONAL)):
+            workshop.progress(number, len(PUBLIC) + len(CONVOLUTIONAL))
+            parts.append(workshop.observed(name, STATES))
+        return pd.concat(parts, ignore_index=True)
+    asked = [(arm, seed) for seed in range(workshop.seeds) for arm in ARMS]
+    folders = workshop.train(experiment_of(workshop, arm, seed) for arm, seed in asked)
+    parts = [
+        read_training(folder, STATES, model=arm.name, seed=seed)
+        for folder, (arm, seed) in zip(folders, asked, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)

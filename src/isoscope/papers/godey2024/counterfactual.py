@@ -1,0 +1,134 @@
+"""Claim: what the drift does to attention is done by the mean query, and by no vector of its size.
+
+A score's part that is the same for all keys cancels in the softmax, so that of the drift only q̄·k_j can
+sharpen. It is taken out of the scores of trained models; a random vector of the same norm is the control.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.godey2024.arms import ARMS, PUBLIC, experiment_of
+from isoscope.papers.godey2024.drift import replicated
+from isoscope.papers.lines import along, series
+from isoscope.papers.workshop import Workshop, reopened
+from isoscope.report.charts import Chart
+from isoscope.results.schema import frame
+from isoscope.run.observe import observe
+
+AS_IS, WITHOUT, RANDOM = (
+    "normalised_entropy",
+    "normalised_entropy_without_drift",
+    "normalised_entropy_without_random",
+)
+BESIDE, BESIDE_WITHOUT = (
+    "normalised_entropy_beside_first",
+    "normalised_entropy_beside_first_without_drift",
+)
+MEASURES = (
+    *(AS_IS, WITHOUT, RANDOM, BESIDE, BESIDE_WITHOUT),
+    *("drift_share", "sink_mass", "sink_mass_without_drift", "sink_mass_without_random"),
+)
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Attention as it is, without the mean query and without a random vector, in every layer."""
+    if workshop.public:
+        parts = []
+        for number, name in enumerate(PUBLIC):
+            workshop.progress(number, len(PUBLIC))
+            parts.append(workshop.observed(name, MEASURES))
+        return Found(pd.concat(parts, ignore_index=True))
+    asked = [(arm, seed) for seed in range(workshop.seeds) for arm in ARMS if arm.attends]
+    folders = workshop.train(experiment_of(workshop, arm, seed) for arm, seed in asked)
+    given = [(f, a.name, s, workshop.device) for f, (a, s) in zip(folders, asked, strict=True)]
+    return Found(pd.concat(workshop.side_by_side(read, given), ignore_index=True))
+
+
+def read(asked: tuple[Path, str, int, str]) -> pd.DataFrame:
+    """The rows of one trained model."""
+    folder, name, seed, device = asked
+    opened = reopened(folder, device)
+    rows = frame(observe(opened.model, opened.batches, measures=MEASURES).rows())
+    return rows.assign(model=name, revision=f"seed {seed}")
+
+
+def changes(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """One line a model and seed: the mean over layers of second − first, where both are numbers."""
+    own = rows[rows["head"].isna() & rows["measure"].isin((first, second))]
+    wide = own.pivot_table(
+        index=["model", "revision", "kind", "layer"], columns="measure", values="value", sort=False
+    ).reindex(columns=[first, second])
+    each = (wide[second] - wide[first]).dropna().rename("value")
+    return each.groupby(["model", "revision"], sort=False).mean().reset_index()
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """Entropy must rise without the mean query, and by more than without a random vector."""
+    there = measured(rows)
+    rise, control = (changes(there, AS_IS, without) for without in (WITHOUT, RANDOM))
+    more = rise.merge(control, on=["model", "revision"], suffixes=("", "_random"))
+    beyond = more.assign(value=more["value"] - more["value_random"])
+    shares = there[(there["measure"] == "drift_share") & there["head"].isna() & there["value"].notna()]
+    found = [replicated(part) for part in (rise, control, beyond)]
+    by_model = shares.groupby(["model", "revision"])["value"].mean().reset_index()
+    said = (
+        f"Without the mean query normalised entropy changes by {found[0].said}, without a random vector of "
+        f"its norm by {found[1].said}, mean over models and layers; the difference is {found[2].said}. The "
+        f"drift's share of the scores' variance is {replicated(by_model).said}."
+    )
+    verdict = all_of([is_above(found[0], 0, ""), is_above(found[2], 0, "")], said)
+    return Verdict(verdict.held, verdict.said + lacking(rows), _by_model(rise))
+
+
+def _by_model(rise: pd.DataFrame) -> str:
+    told = [f"{model} {replicated(part).said}" for model, part in rise.groupby("model", sort=False)]
+    return f"Without the mean query, by model: {'; '.join(told)}."
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """Drift share by layer; what taking out changes, a model a place; the sink."""
+    there = measured(rows)
+    own = there[(there["measure"] == "drift_share") & there["head"].isna()]
+    share = [along(part, "layer", str(model), (0, 1)) for model, part in own.groupby("model", sort=False)]
+    return [
+        Chart("Drift share by layer", "layer", "", share),
+        _taken(there, (AS_IS, WITHOUT, RANDOM), "Normalised entropy without …, less as it is"),
+        _taken(there, (BESIDE, BESIDE_WITHOUT, ""), "The same over the keys but the first"),
+        _taken(
+            there,
+            ("sink_mass", "sink_mass_without_drift", "sink_mass_without_random"),
+            "Sink mass without …, less as it is",
+        ),
+    ]
+
+
+def _taken(rows: pd.DataFrame, measures: tuple[str, str, str], title: str) -> Chart:
+    first, *others = measures
+    lines = []
+    for without, name in zip(others, ("the mean query", "a random vector"), strict=True):
+        if without:
+            found = changes(rows, first, without)
+            each = {str(model): replicated(part) for model, part in found.groupby("model", sort=False)}
+            lines.append(series(name, list(each), list(each.values()), "dots"))
+    return Chart(title, "", "", [one for one in lines if one.x], levels=((0.0, ""),))
+
+
+CLAIM = Claim(
+    name="what-the-drift-does",
+    title="What the drift does to attention",
+    expected="The mean query, the same for every position, carries part of the sharpness: without it "
+    "attention is more even, and more so than without a random vector of the same norm.",
+    method="In every head of every trained Transformer the scores of the mean query are taken out of the "
+    "scores (the layer's input is left as it is), and the rows of attention are read again on at most 64 "
+    "sequences. The controls: a random vector in place of the mean query, and the entropy over keys other "
+    "than the first. Intervals are over seeds, of public models over models.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    reconstructed="The paper does not take the drift out; this experiment is isoscope's own.",
+    measures=("drift_share", AS_IS, WITHOUT, RANDOM, "sink_mass"),
+)

@@ -1,0 +1,209 @@
+"""Claims: in Transformers the mean cosine goes with the drift, layer by layer; in CNNs it does not.
+
+Spearman's and Pearson's correlation of A with drift and relative drift over the layers of each model, and
+over all layers of all Transformers pooled. Layers are not independent, so that Fisher's interval and p are
+nominal: verdicts hang on intervals over seeds, or over models where each is there once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pandas as pd
+from scipy import stats
+
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, measured
+from isoscope.papers.godey2024.arms import NO_ATTENTION, states
+from isoscope.papers.intervals import Interval, apart, correlation, over, paired
+from isoscope.papers.lines import series
+from isoscope.papers.workshop import Workshop
+from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import short
+from isoscope.results.schema import Row, frame
+
+POOLED = "all Transformers, pooled"
+KIND = "correlation"
+GAP = "squared_drift_gap"
+_KINDS: tuple[Literal["spearman", "pearson"], ...] = ("spearman", "pearson")
+_OF = ("drift", "relative_drift")
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Every layer of every model, and the correlations over them."""
+    rows = states(workshop)
+    return Found(pd.concat([rows, correlations(measured(rows))], ignore_index=True))
+
+
+def layers(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line a model, seed and layer, with A and both drifts as columns."""
+    own = rows[(rows["kind"] == "layer") & rows["head"].isna()]
+    wide = own.pivot_table(
+        index=["model", "revision", "layer"], columns="measure", values="value", sort=False
+    )
+    return wide.reset_index().rename(columns={"mean_cosine_between": "A"})
+
+
+def correlations(rows: pd.DataFrame) -> pd.DataFrame:
+    """Correlations as rows: within every model and seed, and of every seed over the Transformers' layers."""
+    wide = layers(rows)
+    found: list[Row] = []
+    for (model, revision), part in wide.groupby(["model", "revision"], sort=False):
+        found += _of(str(model), str(revision), part)
+    attending = wide[~wide["model"].isin(NO_ATTENTION)]
+    for revision, part in attending.groupby("revision", sort=False):
+        found += _of(POOLED, str(revision), part)
+    return frame(found)
+
+
+def _of(model: str, revision: str, part: pd.DataFrame) -> list[Row]:
+    at = ("", model, revision, None, KIND, None, None)
+    rows = []
+    for kind in _KINDS:
+        for of in _OF:
+            x, y = part[of].tolist(), part["A"].tolist()
+            each = correlation(x, y, kind)
+            p = getattr(stats, f"{kind}r")(x, y).pvalue if each.bounded else float("nan")
+            note = f"nominal: p = {short(float(p), 2)}, layers are not independent"
+            rows.append(Row(*at, f"{kind}_{of}", each.value, each.n, 0.0, each.low, each.high, note))
+    gap = float((part["A"] - part["relative_drift"] ** 2).abs().mean())
+    return [*rows, Row(*at, GAP, gap, len(part), note="mean of |A − relative drift²|")]
+
+
+def replicated(rows: pd.DataFrame) -> Interval:
+    """Over seeds, each the mean of its models; where models are there once, without seeds, over models."""
+    seeds = rows.groupby("revision")["value"].mean()
+    return over((seeds if len(seeds) > 1 else rows["value"]).tolist()).within(-1, 1)
+
+
+def judge(rows: pd.DataFrame) -> Verdict:
+    """Within Transformers and over all of them A must go up with the drift."""
+    own = _correlations(rows)
+    inside = own[~own["model"].isin((*NO_ATTENTION, POOLED))]
+    pooled, gaps = own[own["model"] == POOLED], inside[inside["measure"] == GAP]["value"]
+    parts = [
+        is_above(
+            replicated(inside[inside["measure"] == "spearman_drift"]),
+            0.0,
+            "Spearman's correlation of the mean cosine with the drift, over the layers of a Transformer,",
+        ),
+        is_above(
+            replicated(inside[inside["measure"] == "spearman_relative_drift"]),
+            0.0,
+            "With the relative drift it",
+        ),
+    ]
+    nominal = pooled[pooled["measure"] == "pearson_relative_drift"]["value"].mean()
+    tail = (
+        f" Over all their layers pooled, Pearson's with the relative drift is {short(float(nominal))} "
+        f"(nominal); A differs from the relative drift squared by {short(float(gaps.mean()))} on average, so "
+        "that this is close to saying one thing twice."
+    )
+    whole = all_of(parts)
+    return Verdict(whole.held, whole.said + tail + lacking(rows))
+
+
+def judge_convolutional(rows: pd.DataFrame) -> Verdict:
+    """The correlation with the drift must be lower in CNNs than in Transformers."""
+    own = _correlations(rows)
+    own = own[(own["measure"] == "spearman_drift") & own["value"].notna() & (own["model"] != POOLED)]
+    convolves = own["model"].isin(NO_ATTENTION)
+    by = [part.groupby("revision")["value"].mean() for part in (own[convolves], own[~convolves])]
+    if max(map(len, by)) > 1:
+        found = paired(dict(by[1]), dict(by[0]))
+    else:
+        found = apart(own[~convolves]["value"].tolist(), own[convolves]["value"].tolist())
+    means = [
+        replicated(part).said if len(part) else "not known" for part in (own[convolves], own[~convolves])
+    ]
+    what = (
+        f"Spearman's correlation of the mean cosine with the drift over layers is {means[0]} in CNNs and "
+        f"{means[1]} in Transformers; the difference"
+    )
+    verdict = is_below(found, 0.0, what)
+    return Verdict(verdict.held, verdict.said + lacking(rows))
+
+
+def _correlations(rows: pd.DataFrame) -> pd.DataFrame:
+    there = measured(rows)
+    return there[there["kind"] == KIND]
+
+
+def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """A against relative drift, a dot a layer; and the correlations within every model."""
+    wide = layers(measured(rows))
+    return [_against(wide, "relative_drift", "relative drift", square=True), *_within(rows)]
+
+
+def draw_convolutional(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """A against the drift in CNNs; and the correlations within every model."""
+    wide = layers(measured(rows))
+    own = wide[wide["model"].isin(NO_ATTENTION)]
+    return [_against(own, "drift", "drift, ‖mean‖", square=False), *_within(rows)[:1]]
+
+
+def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Chart:
+    dots = [
+        Series(
+            str(model),
+            part[column].tolist(),
+            part["A"].tolist(),
+            style="dots",
+            told=[
+                f"{seed}, layer {layer}" for seed, layer in zip(part["revision"], part["layer"], strict=True)
+            ],
+        )
+        for model, part in wide.groupby("model", sort=False)
+    ]
+    if square:
+        x = [i / 50 for i in range(51)]
+        dots.append(Series("relative drift²", x, [at * at for at in x]))
+    return Chart(
+        f"Mean cosine against the {title.split(',')[0]}", title, "mean cosine", dots, log_x=not square
+    )
+
+
+def _within(rows: pd.DataFrame) -> list[Chart]:
+    own = _correlations(rows)
+    own = own[own["model"] != POOLED]
+    names = list(dict.fromkeys(map(str, own["model"])))
+    charts = []
+    for measure, title in (("spearman_drift", "drift"), ("spearman_relative_drift", "relative drift")):
+        mine = own[own["measure"] == measure]
+        dots = [
+            series(name, [name], [over(mine[mine["model"] == name]["value"].tolist()).within(-1, 1)], "dots")
+            for name in names
+        ]
+        chart = Chart(
+            f"Spearman's correlation with the {title}, within a model", "", "", dots, levels=((0.0, ""),)
+        )
+        charts.append(chart)
+    return charts
+
+
+_METHOD = (
+    "The layers of each model (what enters the first block counts as layer 0) are correlated: mean cosine "
+    "between sequences against ‖mean‖ and against ‖mean‖/mean norm. Layers are not independent, so that "
+    "p-values in the rows are nominal; the interval is over seeds, of public models over models."
+)
+CLAIM = Claim(
+    name="drift-correlation",
+    title="Anisotropy goes with drift",
+    expected="In Transformers, layers whose vectors have a larger common mean (drift) are the more "
+    "anisotropic.",
+    method=_METHOD + " If norms were equal, A would be the relative drift squared.",
+    experiment=experiment,
+    judge=judge,
+    draw=draw,
+    measures=("mean_cosine_between", "drift", "relative_drift"),
+)
+CONVOLUTIONAL_CLAIM = Claim(
+    name="convolutional-drift",
+    title="Not so in CNNs",
+    expected="In convolutional networks anisotropy does not follow the drift, as BatchNorm removes means.",
+    method=_METHOD
+    + " CNNs, with BatchNorm and without, are held against the Transformers of the same seeds.",
+    experiment=experiment,
+    judge=judge_convolutional,
+    draw=draw_convolutional,
+    measures=("mean_cosine_between", "drift"),
+)

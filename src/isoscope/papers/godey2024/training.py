@@ -1,0 +1,184 @@
+"""Claims of training: queries and keys drift along parallel directions, scores grow, attention sharpens.
+
+Read off the Monitor's rows of causal language models by character, from the first step to the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+
+import pandas as pd
+
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.intervals import Interval, by_seed, over, paired
+from isoscope.papers.lines import along
+from isoscope.papers.workshop import Workshop, read_training
+from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import listed, short
+
+MODEL = "characters, causal"
+_BOUNDS = {"score_std": (0, math.inf), "normalised_entropy": (0, 1), "mean_cosine_between": (-1, 1)}
+OF_HEADS = ("query_relative_drift", "key_relative_drift", "query_key_cosine")
+OF_SITES = (
+    "normalised_entropy",
+    "score_std",
+    "largest_score",
+    "mean_cosine_between",
+    "loss",
+    "query_drift",
+    "key_drift",
+)
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Rows of heads and of sites at every step that was looked at."""
+    seeds = range(workshop.seeds)
+    asked = [workshop.experiment("characters", seed=seed, size="trajectory") for seed in seeds]
+    parts = []
+    for seed, folder in zip(seeds, workshop.train(asked), strict=True):
+        for heads, measures in ((True, OF_HEADS), (False, OF_SITES)):
+            parts.append(read_training(folder, measures, model=MODEL, seed=seed, heads=heads, steps="all"))
+    size = asked[0].width // asked[0].heads
+    chance = math.sqrt(2 / (math.pi * size))
+    rows = pd.concat(parts, ignore_index=True)
+    mine = rows["measure"] == "query_key_cosine"
+    return Found(rows.assign(null=rows["null"].where(~mine, chance)))
+
+
+def ends(rows: pd.DataFrame, measure: str) -> tuple[dict[Hashable, float], dict[Hashable, float]]:
+    """The mean over sites (or heads) of each seed, at the first step and at the last."""
+    own = rows[(rows["measure"] == measure) & rows["value"].notna()]
+    first, last = (own[own["step"] == step] for step in (own["step"].min(), own["step"].max()))
+    return by_seed(first), by_seed(last)
+
+
+def cosines(rows: pd.DataFrame) -> tuple[Interval, Interval, float]:
+    """At the last step: mean |cos(q̄, k̄)| over heads; share of the rarer sign; what chance gives the first."""
+    own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna() & rows["head"].notna()]
+    last = own[own["step"] == own["step"].max()]
+    sizes = over_seeds_of(last.assign(value=last["value"].abs()))
+    shares = [
+        min((part["value"] > 0).mean(), (part["value"] < 0).mean()) for _, part in last.groupby("revision")
+    ]
+    return sizes, over([float(share) for share in shares]), float(last["null"].max())
+
+
+def over_seeds_of(rows: pd.DataFrame) -> Interval:
+    """Over seeds, each the mean of its rows."""
+    return over(list(by_seed(rows).values()))
+
+
+def judge_drift(rows: pd.DataFrame) -> Verdict:
+    """Both drifts must grow, q̄ and k̄ be more parallel than chance, and both signs occur."""
+    query, key = (paired(*ends(rows, f"{what}_relative_drift")) for what in ("query", "key"))
+    size, rarer, chance = cosines(rows)
+    parts = [is_above(query, 0, ""), is_above(key, 0, ""), is_above(size, chance, ""), is_above(rarer, 0, "")]
+    said = (
+        f"Along training the relative drift of queries changes by {query.said} and of keys by {key.said}, "
+        f"mean over heads; at the end |cos| of mean query and mean key is {size.said} (chance "
+        f"{short(chance)}), and the rarer sign has a share of {rarer.said} of the heads."
+    )
+    return replace(all_of(parts, said), details=_peaks(rows))
+
+
+def _peaks(rows: pd.DataFrame) -> str:
+    """When each drift was largest: it need not grow all the way."""
+    told = []
+    for what, name in (("query", "queries"), ("key", "keys")):
+        own = rows[rows["measure"] == f"{what}_relative_drift"]
+        means = own[own["value"].notna()].groupby("step")["value"].mean()
+        told.append(f"of {name} at step {means.idxmax()} ({short(float(means.max()))})")
+    return f"The relative drift was largest {listed(told)}."
+
+
+def judge_scores(rows: pd.DataFrame) -> Verdict:
+    """Scores must spread, and entropy fall."""
+    score, entropy = (paired(*ends(rows, measure)) for measure in ("score_std", "normalised_entropy"))
+    said = (
+        f"From the first step to the last the std of the scores within rows changes by {score.said} and "
+        f"normalised entropy by {entropy.said}, mean over layers."
+    )
+    return all_of([is_above(score, 0, ""), is_below(entropy, 0, "")], said)
+
+
+def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """Drifts along the steps, and the cosine of every head."""
+    rows = _after_none(rows)
+    drifts = [
+        along(rows[rows["measure"] == f"{what}_relative_drift"], "step", name, (0, 1))
+        for what, name in (("query", "queries"), ("key", "keys"))
+    ]
+    own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna()]
+    own = own[own["revision"] == own["revision"].min()] if len(own) else own
+    lines = [
+        Series(
+            f"layer {layer}",
+            [float(step) for step in part["step"]],
+            part["value"].tolist(),
+            style="thin",
+            told=[f"layer {layer}, head {head}"] * len(part),
+        )
+        for (layer, head), part in own.sort_values("step").groupby(["layer", "head"])
+    ]
+    cosine = "cos(mean query, mean key), every head of one seed"
+    return [
+        Chart("Relative drift, mean over heads", "step", "", drifts, log_x=True),
+        Chart(cosine, "step", "", lines, log_x=True, levels=((0.0, ""),), ordered=True),
+    ]
+
+
+def draw_scores(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """Scores and entropy along the steps, a curve a layer; the loss and the mean cosine beside them."""
+    rows = _after_none(rows)
+    charts = []
+    for measure, title in (
+        ("score_std", "Std of the scores within rows"),
+        ("normalised_entropy", "Normalised entropy"),
+        ("mean_cosine_between", "Mean cosine between sequences"),
+    ):
+        own = rows[(rows["measure"] == measure) & rows["layer"].notna() & (rows["layer"] > 0)]
+        lines = [
+            along(part, "step", f"layer {layer}", _BOUNDS[measure]) for layer, part in own.groupby("layer")
+        ]
+        charts.append(Chart(title, "step", "", lines, log_x=True, ordered=True))
+    loss = along(rows[rows["measure"] == "loss"], "step", "loss")
+    return [*charts, Chart("Loss on what is held out", "step", "nats", [loss], log_x=True)]
+
+
+def _after_none(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without step 0, which has no place on a log axis."""
+    return rows[rows["step"].fillna(0) > 0]
+
+
+_METHOD = (
+    "Causal language models by character with pre-norms are trained and looked at along training, on what is "
+    "held out: per head the mean query and the mean key, per layer the scores and the entropy. Changes are "
+    "from step 0 to the last step, paired by seed."
+)
+DRIFT_CLAIM = Claim(
+    name="queries-and-keys",
+    title="Queries and keys drift together in training",
+    expected="The mean query and the mean key of a head move away from the origin along parallel directions; "
+    "in some heads the same way, in others opposite.",
+    method=_METHOD + " Chance is the mean |cos| of two random directions, √(2/(π·dimensions of a head)).",
+    experiment=experiment,
+    judge=judge_drift,
+    draw=draw_drift,
+    reconstructed="The paper shows clouds and histograms of models along training; the numbers that stand "
+    "for them here, and what counts as parallel (more than chance), are ours. Clouds on shared axes, centred "
+    "and random axes beside them, are on the page of each training: `isoscope report` with a folder of "
+    "`models`.",
+    measures=("query_relative_drift", "key_relative_drift", "query_key_cosine"),
+)
+SCORES_CLAIM = Claim(
+    name="scores-and-entropy",
+    title="Scores grow and attention sharpens in training",
+    expected="As queries and keys drift, scores spread and the entropy of attention falls.",
+    method=_METHOD,
+    experiment=experiment,
+    judge=judge_scores,
+    draw=draw_scores,
+    measures=("score_std", "normalised_entropy", "mean_cosine_between"),
+)

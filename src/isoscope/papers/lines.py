@@ -1,0 +1,45 @@
+"""Rows of several seeds as series of a chart: the mean over seeds with its interval, by layer or step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import pandas as pd
+
+from isoscope.papers.intervals import Interval, over
+from isoscope.report.charts import Series
+
+
+def series(
+    name: str, x: Sequence[float | str], found: Sequence[Interval], style: Literal["line", "dots"] = "line"
+) -> Series:
+    """Intervals as a series."""
+    parts = ([each.value for each in found], [each.low for each in found], [each.high for each in found])
+    return Series(name, list(x), *parts, style=style)
+
+
+def along(
+    rows: pd.DataFrame,
+    column: Literal["layer", "step"],
+    name: str,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Series:
+    """The mean over seeds at each layer or step; where there is one seed, the rows' own intervals.
+
+    Of several rows of a seed at one place (heads, layers) the mean counts. `bounds` are what the quantity can
+    be: intervals end there.
+    """
+    there = rows[rows[column].notna() & rows["value"].notna()]
+    places = sorted(int(place) for place in there[column].unique())
+    found = [at_place(there[there[column] == place]).within(*bounds) for place in places]
+    return series(name, [float(place) for place in places], found)
+
+
+def at_place(rows: pd.DataFrame) -> Interval:
+    """The mean over seeds of rows of one place; of a single row, its own interval."""
+    if len(rows) == 1:
+        line = rows.iloc[0]
+        return Interval(float(line["value"]), float(line["low"]), float(line["high"]), int(line["n"]))
+    return over(rows.groupby("revision")["value"].mean().tolist())

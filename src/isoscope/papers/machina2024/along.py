@@ -1,0 +1,195 @@
+"""Every model along its training, weighed once for all claims and kept beside the models.
+
+A training of the lab is weighed at some of its checkpoints, spread evenly over those there are; hidden states
+are taken from what the Monitor saw at the same steps. A public model whose checkpoints cannot be had is a row
+that says why, the others are not asked for, and it is read as it is published where that is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.checkpoints import due
+from isoscope.lab.experiment import Experiment, probe_of
+from isoscope.lab.tasks.base import Lesson
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model, load
+from isoscope.models.weights import Norm, open_weights
+from isoscope.papers.claims import failed
+from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, Arm, arms, plan_of
+from isoscope.papers.machina2024.frequency import BY_BAND
+from isoscope.papers.machina2024.weighing import weigh_checkpoint
+from isoscope.papers.workshop import Workshop, read_training
+from isoscope.results.schema import frame
+from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.results.trajectory import thinned
+from isoscope.run.observe import observe
+from isoscope.run.provenance import new_run
+
+HIDDEN = ("mean_cosine", "mean_cosine_between", "relative_drift", "isoscore")
+BY_FREQUENCY = (*BY_BAND, "frequency_correlation")
+READ = 32  # batches of training text on which hidden states are told apart by token frequency
+EARLIER = "earlier"  # the edit: γ and β of the checkpoint halfway
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A training that is to be weighed, from where to where, and at how many of its checkpoints."""
+
+    arm: Arm
+    training: Path
+    out: Path
+    most: int
+    device: str
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that are weighed."""
+        experiment = self.arm.experiment
+        return thinned(due(experiment.checkpoints, experiment.recipe.steps), self.most)
+
+
+def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows and points of every model at every checkpoint that is weighed."""
+    if workshop.public:
+        return _public(workshop), pd.DataFrame()
+    made, most = arms(workshop), plan_of(workshop).weighed
+    folders = workshop.train(arm.experiment for arm in made)
+    asked = [
+        Asked(arm, folder, workshop.models / f"weighed-{arm.experiment.digest}", most, workshop.device)
+        for arm, folder in zip(made, folders, strict=True)
+    ]
+    workshop.side_by_side(weigh_training, [each for each in asked if not _whole(each)])
+    parts = [_read(each) for each in asked]
+    return pd.concat([rows for rows, _ in parts], ignore_index=True), pd.concat(
+        [points for _, points in parts], ignore_index=True
+    )
+
+
+def weigh_training(asked: Asked) -> None:
+    """Weigh the checkpoints of one training that are not weighed yet."""
+    experiment = asked.arm.experiment
+    lesson = _lesson(experiment.task, experiment.data, experiment.length)
+    counts = _counted(experiment, lesson)
+    folder = _open(asked.out, experiment.name, {"weighed": experiment.fixed(), **lesson.facts})
+    steps = asked.steps
+    halfway = open_weights(_at(asked, lesson, steps[len(steps) // 2]).module).final_norm()
+    for step in steps:
+        if folder.has(_unit(step)):
+            continue
+        model = _at(asked, lesson, step)
+        edits: dict[str, Norm] = {} if halfway is None else {EARLIER: halfway}
+        weights = open_weights(model)
+        found = weigh_checkpoint(model, weights, probe_of(lesson), counts=counts, edits=edits)
+        rows = [found.rows]
+        if step == steps[-1]:
+            rows.append(_by_frequency(model, experiment, lesson))
+        folder.write(_unit(step), pd.concat(rows, ignore_index=True).assign(step=step), {}, found.points)
+
+
+def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.DataFrame:
+    """What hidden states are by frequency of their token, over text that was trained on."""
+    recipe = experiment.recipe
+    text = [lesson.batch(recipe.seed, step, recipe.batch_size).inputs for step in range(READ)]
+    seen = observe(model, text, measures=BY_FREQUENCY, layers="output", counterfactual=False)
+    return frame(seen.rows())
+
+
+def _at(asked: Asked, lesson: Lesson, step: int) -> Model:
+    module = asked.arm.experiment.build(lesson)
+    module.load_state_dict(load_file(asked.training / "checkpoints" / f"step-{step:06d}.safetensors"))
+    return Model(module.to(asked.device).eval(), asked.arm.name, step=step)
+
+
+@lru_cache(maxsize=1)
+def _lesson(task: str, data: str, length: int) -> Lesson:
+    """Read once a process for all trainings."""
+    return Experiment(task=task, data=data, length=length).lesson()
+
+
+def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
+    """How often each token was an answer in the batches of all of training, [|V|]."""
+    recipe = experiment.recipe
+    total = torch.zeros(lesson.vocabulary, dtype=torch.int64)
+    for step in range(recipe.steps):
+        answers = lesson.batch(recipe.seed, step, recipe.batch_size).targets
+        total += torch.bincount(answers.flatten(), minlength=lesson.vocabulary)
+    return total
+
+
+def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
+    arm, steps = asked.arm, asked.steps
+    kept = read_run(asked.out)
+    own = kept.frame().assign(model=arm.name, revision=f"seed {arm.seed}")
+    hidden = read_training(
+        asked.training, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
+    )
+    points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
+    drawn = points.drop(columns="unit").assign(
+        picture=[f"{arm.name}, {kind}, {series}" for kind, series in zip(points.kind, points.series)]  # noqa: B905
+    )
+    return pd.concat([own, hidden], ignore_index=True), drawn
+
+
+def _public(workshop: Workshop) -> pd.DataFrame:
+    asked = [*((name, STEPS) for name in SIZES), *((name, ()) for name in CONTRASTS)]
+    parts: list[pd.DataFrame] = []
+    for number, (name, steps) in enumerate(asked):
+        workshop.progress(number, len(asked))
+        found: list[pd.DataFrame] = []
+        try:
+            for step in steps or (None,):
+                found.append(public_rows(workshop, name, step))
+        except IsoscopeError as reason:
+            alone = [] if found or not steps else _published(workshop, name)
+            lost = f"{name}, along training" if found or alone else name
+            found += [*alone, failed(lost, str(reason))]
+        parts += found
+    return pd.concat(parts, ignore_index=True)
+
+
+def _published(workshop: Workshop, name: str) -> list[pd.DataFrame]:
+    """A model at its end, where its checkpoints cannot be had: a folder of published weights has none."""
+    try:
+        return [public_rows(workshop, name, None)]
+    except IsoscopeError:
+        return []
+
+
+def public_rows(workshop: Workshop, name: str, step: int | None) -> pd.DataFrame:
+    """Rows of a public model at a step of its training, or as it is published."""
+    revision = "" if step is None else f"step{step}"
+    question: dict[str, object] = {"public": name, "checkpoint": revision, "text": workshop.address("text")}
+    path = workshop.models / f"weighed-{name.replace('/', '-')}-{revision or 'end'}"
+    if not (path / "run.json").exists() or not read_run(path).has(name):
+        model = load(name, revision=revision or None, device=workshop.device)
+        weights = open_weights(name, revision=revision or None)
+        address = workshop.address("text")
+        found = weigh_checkpoint(model, weights, open_data(address, model, seed=0))
+        seen = observe(model, address, measures=(*HIDDEN, *BY_FREQUENCY), layers="layer.*,output")
+        rows = pd.concat([found.rows, frame(seen.rows())], ignore_index=True)
+        _open(path, name, question).write(name, rows, {})
+    return read_run(path).frame(name).assign(model=name, revision="", step=step).astype({"step": "Int64"})
+
+
+def _open(path: Path, title: str, question: dict[str, object]) -> RunFolder:
+    return open_run(path, new_run("weights", title, question, ()))
+
+
+def _unit(step: int) -> str:
+    return f"step {step}"
+
+
+def _whole(asked: Asked) -> bool:
+    if not (asked.out / "run.json").exists():
+        return False
+    kept = read_run(asked.out)
+    return all(kept.has(_unit(step)) for step in asked.steps)

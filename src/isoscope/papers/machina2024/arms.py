@@ -1,0 +1,104 @@
+"""The models of this paper: three widths that the lab trains, one of them also tied, and the public ones.
+
+The lab's models learn the next sub-word, the paper's own task. Decided here: the rate goes with 1/width, as
+Pythia's own recipes about have it; with one rate for all the widest learns least. A tied model reads its
+answers off the table that tokens enter by; it starts from the same numbers in all else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from torch import Tensor, nn
+
+from isoscope.lab.experiment import Experiment
+from isoscope.lab.tasks.base import Lesson
+from isoscope.papers.workshop import Workshop
+
+TASK = "subwords"
+SIZES = tuple(f"pythia-{size}" for size in ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b", "12b"))
+"""The public models of one recipe and several sizes, by name in the zoo."""
+CONTRASTS = ("gpt-neox-20b", "falcon-7b", "opt-6.7b", "crystalcoder", "amber")
+"""Public models of other recipes, read at their end alone."""
+STEPS = (0, *(int(143 * i / 20) * 1000 for i in range(1, 21)))
+"""The 21 checkpoints of every size."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Widths in units of a trajectory's, small to large; checkpoints of its own, and how many are weighed."""
+
+    factors: tuple[float, float, float]
+    checkpoints: str
+    weighed: int
+
+
+LAPTOP = Plan((0.5, 1.0, 2.0), "log:8", 9)
+LARGER = Plan((0.25, 0.5, 1.0), "log:20", 21)  # wider ones than the trajectory's fill a disk
+
+
+def plan_of(workshop: Workshop) -> Plan:
+    """The plan of a scale."""
+    return LAPTOP if workshop.scale.name == "laptop" else LARGER
+
+
+@dataclass(frozen=True)
+class Tied(Experiment):
+    """An experiment whose model has one vocabulary matrix for both ends."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{super().name} tied"
+
+    def build(self, lesson: Lesson) -> nn.Module:
+        """A fresh model, its head replaced."""
+        model = super().build(lesson)
+        model.head = Head(model.tokens)  # type: ignore[arg-type]
+        return model
+
+    def fixed(self) -> dict[str, object]:
+        """Every knob by its name, and that it is tied."""
+        return {**super().fixed(), "tied": True}
+
+
+class Head(nn.Module):
+    """Answers by the table of tokens, which stays the model's own: nothing is stored twice."""
+
+    def __init__(self, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self._table = [tokens]  # in a list, so that it is no part of this module
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[b, t, d] to [b, t, |V|]."""
+        return nn.functional.linear(x, self._table[0].weight)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A kind of model: what it is called, and its training from a seed."""
+
+    name: str
+    experiment: Experiment
+    seed: int
+
+
+def arms(workshop: Workshop) -> list[Arm]:
+    """Every training, small to large, then those that are tied, of the middle width."""
+    own, plan = workshop.scale.trajectory, plan_of(workshop)
+    fewer = replace(own, checkpoints=plan.checkpoints)
+    asked = [replace(fewer, width=int(own.width * f), rate=own.rate / f) for f in plan.factors]
+    middle = asked[1]
+    found = []
+    for seed in range(workshop.seeds):
+        shared = [own if size.width == own.width else size for size in asked]  # with whoever has it too
+        made = [workshop.experiment(TASK, seed=seed, size=size) for size in shared]
+        found += [Arm(f"width {each.width}", each, seed) for each in made]
+        both = tied(workshop.experiment(TASK, seed=seed, size=middle))
+        found.append(Arm(f"width {middle.width}, tied", both, seed))
+    return sorted(found, key=lambda arm: ("tied" in arm.name, arm.experiment.width, arm.seed))
+
+
+def tied(experiment: Experiment) -> Tied:
+    """The same experiment with a tied model."""
+    return Tied(**{each.name: getattr(experiment, each.name) for each in fields(Experiment)})

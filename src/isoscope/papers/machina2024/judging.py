@@ -1,0 +1,157 @@
+"""What the judges of this paper share: which rows, of which checkpoint, and intervals by group of models.
+
+A model of the lab is a group of its own, over seeds. The public models have no seeds and are one group: there
+an interval is over models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import pandas as pd
+
+from isoscope.papers.claims import Verdict, all_of, lacking
+from isoscope.papers.intervals import Interval, over, paired
+from isoscope.papers.lines import along, series
+from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import short, spread
+from isoscope.results.trajectory import FAILED
+
+PUBLIC = "the public models"
+I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
+OUTPUTS = ("output_vocabulary", "tied_vocabulary")
+"""The matrix that answers are read by, tied or not: a model has one of them."""
+STEP = "step of training"
+
+Values = dict[str, dict[Hashable, float]]
+
+
+def pick(
+    rows: pd.DataFrame,
+    kinds: str | Iterable[str],
+    measure: str,
+    at: Literal["first", "last", "all"] = "last",
+) -> pd.DataFrame:
+    """The rows of a measure at sites of these kinds, that are numbers, at an end of each model's training."""
+    asked = [kinds] if isinstance(kinds, str) else list(kinds)
+    found = rows[rows["kind"].isin(asked) & (rows["measure"] == measure) & rows["value"].notna()]
+    if at == "all" or found.empty:
+        return found
+    steps = found.groupby(["model", "revision"])["step"]
+    end = steps.transform("max" if at == "last" else "min")
+    return found[(found["step"] == end).fillna(False) | (found["step"].isna() & (at == "last"))]
+
+
+def chosen(rows: pd.DataFrame, which: pd.Series) -> pd.DataFrame:
+    """These rows, and those of what failed."""
+    return rows[which | (rows["measure"] == FAILED)].reset_index(drop=True)
+
+
+def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> Values:
+    """One value a seed (of the lab), or a model (of the public ones), by group."""
+    found: Values = {}
+    for (model, revision), own in rows.groupby(["model", "revision"], sort=False):
+        seeded = str(revision).startswith("seed ")
+        group, key = (str(model), str(revision)) if seeded else (PUBLIC, str(model))
+        found.setdefault(group, {})[key] = float(own["value"].agg(statistic))
+    return found
+
+
+def levels(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> dict[str, Interval]:
+    """The interval of every group."""
+    return {group: over(list(own.values())) for group, own in by_group(rows, statistic).items()}
+
+
+def changes(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Interval]:
+    """Second less first, paired by seed or model, of every group that has both."""
+    one, other = by_group(first), by_group(second)
+    return {group: paired(one[group], other[group]) for group in other if group in one}
+
+
+def brief(found: Mapping[str, Interval]) -> str:
+    """The range of the groups' values, and all that their intervals cover.
+
+    >>> brief({"small": Interval(0.5, 0.25, 0.75, 3), "large": Interval(0.6, 0.5, 0.7, 3)})
+    '0.5–0.6 [0.25, 0.75]'
+    """
+    each = list(found.values())
+    if not each:
+        return "not known"
+    ends = "no interval"
+    if all(one.bounded for one in each):
+        ends = f"{short(min(one.low for one in each))}, {short(max(one.high for one in each))}"
+    return f"{spread([one.value for one in each])} [{ends}]"
+
+
+def concluded(
+    parts: Iterable[Verdict], said: str, rows: pd.DataFrame, details: Mapping[str, Mapping[str, Interval]]
+) -> Verdict:
+    """Held where every part is; `said` with who was not measured, and every group's numbers behind it."""
+    listed = [f"{name}: {told(found)}." for name, found in details.items() if found]
+    return Verdict(all_of(list(parts)).held, said + lacking(rows), " ".join(listed))
+
+
+def told(found: Mapping[str, Interval]) -> str:
+    """Every group with its interval.
+
+    >>> told({"width 32": Interval(0.5, 0.25, 0.75, 3)})
+    'width 32 0.5 [0.25, 0.75]'
+    """
+    return ", ".join(f"{group} {each.said}" for group, each in found.items()) or "nothing"
+
+
+def every(
+    found: Iterable[Mapping[str, Interval]], against: Callable[[Interval, float, str], Verdict], level: float
+) -> list[Verdict]:
+    """A verdict for every group of every one of these."""
+    return [against(each, level, group) for one in found for group, each in one.items()]
+
+
+def drawn(charts: Iterable[Chart]) -> list[Chart]:
+    """The charts that have something to show."""
+    return [chart for chart in charts if chart.series]
+
+
+def over_steps(
+    rows: pd.DataFrame, kinds: str | Iterable[str], measure: str, title: str, y: str = "", remark: str = ""
+) -> Chart:
+    """A measure along training, a curve a model; step 0 has no place on the axis and is shown at 1/2."""
+    own = pick(rows, kinds, measure, "all")
+    own = own[own["step"].notna()]
+    lines = [_from_half(along(part, "step", str(model))) for model, part in own.groupby("model", sort=False)]
+    return Chart(title, STEP, y, lines, log_x=True, remark=remark or "step 0 at 1/2")
+
+
+def with_null(chart: Chart, rows: pd.DataFrame, kinds: Iterable[str], measure: str) -> Chart:
+    """The chart with what random directions would give: the mean over models of the nulls at each step."""
+    own = pick(rows, kinds, measure, "all")
+    nulls = own[own["step"].notna() & own["null"].notna()].groupby("step")["null"].mean()
+    if nulls.empty:
+        return chart
+    x = [float(step) for step in nulls.index]
+    line = _from_half(Series("random directions", x, nulls.tolist(), style="thin"))
+    return replace(chart, series=[*chart.series, line])
+
+
+def side_by_side(
+    title: str,
+    places: Mapping[str, pd.DataFrame],
+    names: Sequence[str] | None = None,
+    remark: str = "",
+    at: Sequence[tuple[float, str]] = (),
+) -> Chart:
+    """Rows of each place side by side, a series of dots a model: the mean over seeds with its interval."""
+    models = names or list(dict.fromkeys(str(model) for own in places.values() for model in own["model"]))
+    dots = []
+    for model in models:
+        found = {place: own[own["model"] == model]["value"].tolist() for place, own in places.items()}
+        there = [place for place, values in found.items() if values]
+        dots.append(series(model, there, [over(found[place]) for place in there], "dots"))
+    return Chart(title, "", "", [each for each in dots if len(each.x)], levels=at, remark=remark)
+
+
+def _from_half(line: Series) -> Series:
+    x = [0.5 if at == 0 else at for at in line.x]
+    return Series(line.name, x, line.y, line.low, line.high, line.style)

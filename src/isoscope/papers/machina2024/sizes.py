@@ -1,0 +1,173 @@
+"""Claims on size: large models are more isotropic than small ones; and some Transformer is isotropic."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, lacking, measured
+from isoscope.papers.intervals import Interval, correlation, of_row, over_seeds, paired
+from isoscope.papers.lines import along, series
+from isoscope.papers.machina2024.along import along_training
+from isoscope.papers.machina2024.arms import SIZES
+from isoscope.papers.machina2024.judging import (
+    I_OWN,
+    I_UNIT,
+    OUTPUTS,
+    brief,
+    by_group,
+    chosen,
+    concluded,
+    drawn,
+    over_steps,
+    pick,
+    told,
+)
+from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS
+from isoscope.papers.workshop import Workshop
+from isoscope.report.charts import Chart
+
+COSINE = "mean_cosine_between"
+STATES = ("layer", "output")
+NEAR = 0.1  # a mean cosine below it is called isotropic here, as above it godey2024 calls it anisotropic
+
+
+def experiment(workshop: Workshop) -> Found:
+    """Hidden states and the output matrix of every model along training."""
+    rows, _ = along_training(workshop)
+    own = rows["measure"].isin((COSINE, I_OWN, I_UNIT, PARAMETERS, "relative_drift", "loss"))
+    return Found(chosen(rows, own & rows["kind"].isin((*STATES, *OUTPUTS, "model", "training"))))
+
+
+def judge_size(rows: pd.DataFrame) -> Verdict:
+    """I(W) of the output must rise with size, and the mean cosine of the last hidden states fall."""
+    there = measured(rows)
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    matrix, states = (_with_size(pick(there, *what), sizes) for what in ((OUTPUT, I_OWN), ("output", COSINE)))
+    names = sorted(sizes, key=lambda name: sizes[name])
+    seeded = not set(names) <= set(SIZES)
+    how = f"From {names[0]} to {names[-1]}" if seeded and names else "In rank correlation with size"
+    said = (
+        f"{how} I(W) of the output changes by {matrix.said}, the mean cosine of the last hidden states by "
+        f"{states.said}."
+    )
+    return concluded([is_above(matrix, 0, ""), is_below(states, 0, "")], said, rows, {})
+
+
+def _sizes(rows: pd.DataFrame) -> list[tuple[object, pd.Series]]:
+    """Parameters of the models that differ in size alone: tied ones and other recipes are left out."""
+    own = pick(rows, "model", PARAMETERS)
+    own = own[own["model"].isin(SIZES) | own["model"].str.fullmatch(r"width \d+")]
+    return list(own.groupby("model", sort=False)["value"])
+
+
+def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Interval:
+    """Largest less smallest, paired by seed; of public models the rank correlation with size."""
+    own = rows[rows["model"].isin(list(sizes))]
+    if set(sizes) <= set(SIZES):
+        values = own.groupby("model")["value"].mean()
+        names = [name for name in sizes if name in values.index]
+        return correlation([math.log(sizes[name]) for name in names], [float(values[name]) for name in names])
+    names = sorted(sizes, key=lambda name: sizes[name])
+    found = by_group(own)
+    return paired(found.get(names[0], {}), found.get(names[-1], {}))
+
+
+def judge_existence(rows: pd.DataFrame) -> Verdict:
+    """Held where the largest mean cosine of one trained model is surely low, not where none of them is."""
+    there = measured(rows)
+    own = pick(there, STATES, COSINE)
+    found = {str(model): _largest(part) for model, part in own.groupby("model", sort=False)}
+    isotropic = [name for name, each in found.items() if each.below(NEAR)]
+    none = all(each.above(NEAR) for each in found.values()) and len(there) == len(rows)
+    held = True if isotropic else False if none else None
+    said = (
+        f"In its most anisotropic place a model's mean cosine between sequences is {brief(found)}; surely "
+        f"below {NEAR:g} everywhere: {', '.join(isotropic) or 'none'}."
+    )
+    return Verdict(held, said + lacking(rows), told(found) + "." if found else "")
+
+
+def _largest(rows: pd.DataFrame) -> Interval:
+    """Over seeds; of a public model, which has none, over the sequences of that one place."""
+    if rows["revision"].str.startswith("seed ").all():
+        return over_seeds(rows, "max")
+    return of_row(rows.sort_values("value").iloc[-1])
+
+
+def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """Both against size at the end, and the loss that each size came to."""
+    there = measured(rows)
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    wanted = (
+        ("I(W) of the output", OUTPUT, I_OWN),
+        ("The same at unit norm", OUTPUT, I_UNIT),
+        ("Mean cosine of the last hidden states", "output", COSINE),
+        ("Loss on held-out text", "training", "loss"),
+    )
+    charts = []
+    for title, kind, measure in wanted:
+        own = pick(there, kind, measure)
+        dots = []
+        for name, size in sizes.items():
+            mine = own[own["model"] == name]
+            if len(mine):
+                dots.append(series(name, [size], [_at_end(mine)], "dots"))
+        if dots:
+            charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
+    return charts
+
+
+def _at_end(rows: pd.DataFrame) -> Interval:
+    return over_seeds(rows) if len(rows) > 1 else of_row(rows.iloc[0])
+
+
+def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
+    """The mean cosine by layer at the end, and along training behind the last norm."""
+    there = measured(rows)
+    own = pick(there, "layer", COSINE)
+    layers = [along(part, "layer", str(model)) for model, part in own.groupby("model", sort=False)]
+    charts = [
+        Chart(
+            "Mean cosine by layer",
+            "layer",
+            "",
+            layers,
+            levels=((NEAR, "isotropic below"),),
+            remark="last checkpoint",
+        ),
+        over_steps(there, "output", COSINE, "Mean cosine behind the last norm"),
+        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
+    ]
+    return drawn(charts)
+
+
+SIZE = Claim(
+    name="small-against-large",
+    title="Large models are more isotropic than small ones",
+    expected="The large Pythia models are isotropic where the small ones are not: I(W) of the output rises "
+    "with size. If anisotropy is one property, that of hidden states falls with it.",
+    method="Models of three widths, the same data and steps, the rate as 1/width: largest less smallest, "
+    "paired by seed, at the last checkpoint. At the scale full: rank correlation with the number of "
+    "parameters over the Pythia sizes.",
+    experiment=experiment,
+    judge=judge_size,
+    draw=draw_size,
+    reconstructed="The paper compares sizes by their curves; that hidden states are asked too is ours.",
+    measures=(I_OWN, COSINE),
+)
+EXISTENCE = Claim(
+    name="isotropic-transformers",
+    title="There are isotropic Transformers",
+    expected="Anisotropy is not inherent: some trained Transformer is isotropic. Asked here of hidden "
+    "states, as Godey et al. do: their mean cosine is near its null, 0, in every layer.",
+    method="The largest mean cosine between sequences over all layers (what enters the first block and what "
+    "leaves the last norm among them) of every trained model, on held-out text; intervals over seeds, of "
+    "public models over sequences.",
+    experiment=experiment,
+    judge=judge_existence,
+    draw=draw_existence,
+    reconstructed=f"The paper measures vocabulary matrices. Near the null is a mean cosine below {NEAR:g}.",
+    measures=(COSINE,),
+)

@@ -1,0 +1,129 @@
+"""A paper: its claims, and what of it is not there. Claim by claim it becomes a run folder.
+
+A unit is a claim. The same command makes what is missing, and again what failed, wholly or in part: trainings
+and public models that were finished are not made twice. A claim that ends in an exception is a row with the
+reason, undecided, and the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.block_parts import EXPLANATIONS as OF_SCORES
+from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
+from isoscope.measures.table import MEASURES
+from isoscope.papers.claims import Claim, Found, Verdict, failed, measured
+from isoscope.papers.workshop import Workshop
+from isoscope.report.charts import Chart
+from isoscope.results.schema import COLUMNS, Run
+from isoscope.results.store import RunFolder
+from isoscope.results.trajectory import FAILED
+from isoscope.run.own import explained
+from isoscope.run.provenance import new_run
+
+KIND = "reproduce"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: what it is called here, its own title, where it appeared, its claims.
+
+    `absent` are its experiments that are not there, each with the sentence why.
+    """
+
+    name: str
+    title: str
+    citation: str
+    claims: tuple[Claim, ...]
+    absent: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict, and the rows and points that this is read from."""
+
+    claim: Claim
+    verdict: Verdict
+    rows: pd.DataFrame
+    points: pd.DataFrame
+
+    def charts(self) -> list[Chart]:
+        """What the claim wants drawn; nothing where there are no rows but of what failed."""
+        return list(self.claim.draw(self.rows, self.points)) if len(measured(self.rows)) else []
+
+
+def run_of(paper: Paper, workshop: Workshop) -> Run:
+    """What is asked of every claim alike; where models are kept and on what device is no part of it."""
+    question: dict[str, object] = {
+        "paper": paper.name,
+        "scale": workshop.scale.name,
+        "seeds": workshop.seeds,
+        **{kind: workshop.address(kind) for kind in ("text", "images", "sound")},
+    }
+    run = new_run(KIND, paper.title, question, MEASURES)
+    return replace(run, measures={**run.measures, **ON_DATA, **OF_SCORES, **explained({"loss": 0.0})})
+
+
+def left(paper: Paper, folder: RunFolder) -> list[Claim]:
+    """The claims that the folder has not, or not whole."""
+    return [claim for claim in paper.claims if not folder.has(claim.name) or _failed(folder, claim)]
+
+
+def make(claims: Iterable[Claim], workshop: Workshop, folder: RunFolder) -> None:
+    """Try claims one after the other and keep what is found."""
+    for claim in claims:
+        started = time.perf_counter()
+        found = _try(claim, workshop)
+        rows = found.rows[list(COLUMNS)].astype(COLUMNS).assign(run=folder.run.id)
+        verdict = _judge(claim, rows)
+        facts: dict[str, object] = {"title": claim.title, "expected": claim.expected}
+        facts |= {"verdict": verdict.word, "said": verdict.said, "notes": list(found.notes)}
+        facts |= {"device": workshop.device, "seconds": round(time.perf_counter() - started, 1)}
+        folder.write(claim.name, rows, facts, found.points)
+
+
+def judged(paper: Paper, folder: RunFolder) -> list[Judged]:
+    """Every claim of the paper that the folder has, judged from its rows."""
+    found = []
+    for claim in paper.claims:
+        if folder.has(claim.name):
+            rows = folder.frame(claim.name)
+            found.append(Judged(claim, _judge(claim, rows), rows, folder.points(claim.name)))
+    return found
+
+
+def headline(found: Iterable[Judged]) -> str:
+    """How many claims held, did not, and are undecided."""
+    held = [each.verdict.held for each in found]
+    if not held:
+        return "No claim has been tried yet."
+    parts = [f"{held.count(True)} of {len(held)} claims as expected"]
+    parts += [f"{count} {word}" for count, word in ((held.count(False), "not"),) if count]
+    parts += [f"{count} undecided at this scale" for count in (held.count(None),) if count]
+    return f"{', '.join(parts)}."
+
+
+def _try(claim: Claim, workshop: Workshop) -> Found:
+    try:
+        return claim.experiment(workshop)
+    except IsoscopeError as reason:
+        return Found(failed(claim.name, str(reason)))
+    except Exception as reason:  # noqa: BLE001  a defect of one claim must not cost the others
+        return Found(failed(claim.name, f"{type(reason).__name__}: {reason}"))
+
+
+def _judge(claim: Claim, rows: pd.DataFrame) -> Verdict:
+    """The claim's verdict; rows that its judge cannot read leave it undecided."""
+    try:
+        return claim.verdict(rows)
+    except (LookupError, ValueError, TypeError) as reason:
+        return Verdict(None, f"The rows could not be judged ({type(reason).__name__}: {reason}).")
+
+
+def _failed(folder: RunFolder, claim: Claim) -> bool:
+    return bool((folder.frame(claim.name)["measure"] == FAILED).any())

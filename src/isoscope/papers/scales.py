@@ -1,0 +1,90 @@
+"""How large a reproduction is: every size of every scale, in one place.
+
+Decided here: a claim asks for sizes by name. `arm` is for models of which there are many (kinds × seeds)
+and which are looked at before and after training, `trajectory` for those that are followed closely along it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isoscope.errors import unknown_name
+from isoscope.lab.block import Setting
+
+
+@dataclass(frozen=True)
+class Size:
+    """The shape of a model of the lab, how long it trains, and when it is looked at."""
+
+    layers: int
+    width: int
+    heads: int
+    length: int
+    steps: int
+    batch_size: int
+    rate: float
+    checkpoints: str
+
+
+_BLOCK = Setting(passes=0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A scale: its sizes, how many seeds, how many processes side by side, and if public models are read.
+
+    `block` is the setting of an untrained block.
+    """
+
+    name: str
+    says: str
+    arm: Size
+    trajectory: Size
+    seeds: int
+    parallel: int
+    bfloat16: bool = False
+    public: bool = False
+    block: Setting = _BLOCK
+
+
+_GPU_ARM = Size(6, 384, 6, 256, steps=2000, batch_size=32, rate=1e-3, checkpoints="2000")
+_GPU_TRAJECTORY = Size(8, 512, 8, 256, steps=4000, batch_size=64, rate=1e-3, checkpoints="log:60")
+
+SCALES = (
+    Scale(
+        "laptop",
+        "lab models from embedded data; minutes on two cores",
+        arm=Size(4, 64, 4, 64, steps=300, batch_size=16, rate=3e-3, checkpoints="300"),
+        trajectory=Size(4, 64, 4, 64, steps=600, batch_size=16, rate=3e-3, checkpoints="log:16"),
+        seeds=4,
+        parallel=2,
+        block=Setting(length=128, sequences=8, passes=0),
+    ),
+    Scale(
+        "gpu",
+        "larger lab models, from real data where --data gives it; hours on one GPU",
+        arm=_GPU_ARM,
+        trajectory=_GPU_TRAJECTORY,
+        seeds=5,
+        parallel=4,
+        bfloat16=True,
+    ),
+    Scale(
+        "full",
+        "the public models of the papers, and lab models as at gpu where a claim is of training",
+        arm=_GPU_ARM,
+        trajectory=_GPU_TRAJECTORY,
+        seeds=5,
+        parallel=1,
+        bfloat16=True,
+        public=True,
+    ),
+)
+
+
+def scale_of(name: str) -> Scale:
+    """The scale of a name."""
+    found = {scale.name: scale for scale in SCALES}
+    if name not in found:
+        raise unknown_name("scale", name, found)
+    return found[name]

@@ -1,0 +1,245 @@
+"""What an experiment of a paper may use: sizes, seeds, a device, data, models that are trained once.
+
+A model of the lab is trained into MODELS/DIGEST, a run folder of its own; whoever asks for the same again, a
+claim or another paper, finds it there, and one that was stopped goes on. Decided here: a training computes
+with one thread, so that two run side by side and rows do not say how many did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pandas as pd
+import torch
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.experiment import USUAL, Experiment, Underway
+from isoscope.lab.reopen import Reopen
+from isoscope.lab.training import Recipe
+from isoscope.measures.table import choose
+from isoscope.models.source import load
+from isoscope.papers.claims import failed
+from isoscope.papers.scales import Scale, Size
+from isoscope.results.store import open_run, read_run
+from isoscope.results.trajectory import trajectory
+from isoscope.run.alarms import Alarm
+from isoscope.run.observe import observe
+from isoscope.run.provenance import new_run
+from isoscope.run.sweep.checkpoints import in_folder, in_order
+from isoscope.run.sweep.job import Opened
+from isoscope.run.sweep.threads import so_many_threads
+from isoscope.run.sweep.worker import _end_with_parent
+
+KINDS = ("text", "images", "sound")
+_DATA = {"images": "images", "frames": "sound"}  # of a task; the others learn from text
+EMBEDDED = "embedded"
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Progress = Callable[[int, int | None], None]
+
+
+def _silent(done: int, total: int | None) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where and with what claims are tried. `data` are addresses by kind; those not given are embedded."""
+
+    scale: Scale
+    models: Path
+    seeds: int
+    device: str = "cpu"
+    data: Mapping[str, str] = field(default_factory=dict)
+    parallel: int = 1
+    progress: Progress = _silent
+
+    def __post_init__(self) -> None:
+        for kind in self.data:
+            if kind not in KINDS:
+                raise IsoscopeError(f"--data is by kind, {', '.join(KINDS)}; got '{kind}'.")
+
+    @property
+    def public(self) -> bool:
+        """Whether the papers' own models are read, by `observed`."""
+        return self.scale.public
+
+    def address(self, kind: str) -> str:
+        """The data of a kind: text, images or sound."""
+        return self.data.get(kind, EMBEDDED)
+
+    def experiment(
+        self,
+        task: str,
+        *,
+        seed: int = 0,
+        size: Literal["arm", "trajectory"] | Size = "arm",
+        model: str = "transformer",
+        attention: str = "softmax",
+        norm: str | None = None,
+        penalty: str = "",
+    ) -> Experiment:
+        """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
+        own = size if isinstance(size, Size) else getattr(self.scale, size)
+        return Experiment(
+            task=task,
+            model=model,
+            attention=attention,
+            norm=norm or USUAL[model],
+            penalty=penalty,
+            layers=own.layers,
+            width=own.width,
+            heads=own.heads,
+            length=own.length,
+            data=self.address(_DATA.get(task, "text")),
+            checkpoints=own.checkpoints,
+            recipe=Recipe(
+                steps=own.steps,
+                batch_size=own.batch_size,
+                rate=own.rate,
+                seed=seed,
+                bfloat16=self.scale.bfloat16 and self.device.startswith("cuda"),
+            ),
+        )
+
+    def trained(self, experiment: Experiment) -> Path:
+        """The run folder of a training, which is made where it is not there or not at its end."""
+        return self.train([experiment])[0]
+
+    def train(self, experiments: Iterable[Experiment]) -> list[Path]:
+        """The run folders of trainings; those that are left are made side by side."""
+        asked = list(experiments)
+        left = list({each.digest: each for each in asked if not self._at_end(each)}.values())
+        self.side_by_side(_train, [(each, self._folder(each), self.device) for each in left])
+        return [self._folder(each) for each in asked]
+
+    def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers of a function of a module to items, in their order, so many at once in processes."""
+        asked = list(items)
+        if self.parallel == 1 or len(asked) < 2:
+            found = []
+            for done, item in enumerate(asked):
+                self.progress(done, len(asked))
+                found.append(_alone(function, item))
+            return found
+        workers = ProcessPoolExecutor(self.parallel, get_context("spawn"), initializer=_begin)
+        try:
+            waited = {workers.submit(function, item): number for number, item in enumerate(asked)}
+            answers: dict[int, Answer] = {}
+            self.progress(0, len(asked))
+            for each in as_completed(waited):
+                answers[waited[each]] = each.result()
+                self.progress(len(answers), len(asked))
+            return [answers[number] for number in range(len(asked))]
+        except BrokenProcessPool as reason:
+            raise IsoscopeError(
+                "a process of --parallel ended by itself, perhaps for want of memory; what was finished is "
+                "kept, take fewer and run the same command again."
+            ) from reason
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+    def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:
+        """Rows of a public model by its name in the zoo; one that cannot be had is a row with the reason.
+
+        What was measured is kept in MODELS as a run of its own. `revision` is a checkpoint of it.
+        """
+        question = {"public": name, "checkpoint": revision, "measured": list(measures), **dict(self.data)}
+        digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:12]
+        folder = self.models / f"public-{digest}"
+        if not (folder / "run.json").exists() or not read_run(folder).units():
+            try:
+                model = load(name, revision=revision or None, device=self.device)
+                data = self.address(model.takes)
+                seen = observe(model, data, measures=measures)
+            except IsoscopeError as reason:
+                return failed(name, str(reason), revision)
+            kept = open_run(folder, new_run("measure", name, question, choose(measures)))
+            kept.write(name, seen.rows(kept.run.id), seen.known())
+        return read_run(folder).frame().assign(model=name, revision=revision)
+
+    def _folder(self, experiment: Experiment) -> Path:
+        return self.models / experiment.digest
+
+    def _at_end(self, experiment: Experiment) -> bool:
+        """Whether the last weights are kept: they are written after the rows of that step."""
+        last = f"step-{experiment.recipe.steps:06d}.safetensors"
+        return (self._folder(experiment) / "checkpoints" / last).exists()
+
+
+def read_training(
+    folder: Path,
+    measures: Collection[str] | None = None,
+    *,
+    model: str,
+    seed: int,
+    heads: bool | None = False,
+    steps: Literal["last", "all"] | Collection[int] = "last",
+) -> pd.DataFrame:
+    """Rows of a training, called `model` and `seed N`: at its last step, at all, or at those given.
+
+    `heads` False is sites only, True heads only, None both.
+    """
+    of = trajectory(read_run(folder))
+    only = of.steps[-1:] if steps == "last" else None if steps == "all" else steps
+    rows = of.rows(measures, heads=heads, only=only)
+    return rows.drop(columns="unit").assign(model=model, revision=f"seed {seed}")
+
+
+def reopened(folder: Path, device: str = "cpu", step: int | None = None) -> Opened:
+    """The model of a training at its last kept step, or at another, and batches of what was held out."""
+    kept = in_order(in_folder(folder))
+    found = [each for each in kept if step is None or each.step == step]
+    if not found:
+        steps = ", ".join(str(each.step) for each in kept)
+        raise IsoscopeError(f"{folder} has no weights of step {step}; there are: {steps}.")
+    return Reopen(str(folder))(found[-1], device)
+
+
+def parse_data(written: str) -> dict[str, str]:
+    """Addresses by kind.
+
+    >>> parse_data("text=a.txt, images=pictures")
+    {'text': 'a.txt', 'images': 'pictures'}
+    """
+    found = {}
+    for part in filter(None, (each.strip() for each in written.split(","))):
+        kind, equals, address = part.partition("=")
+        if not equals or kind not in KINDS or not address:
+            raise IsoscopeError(
+                f"--data is text=FILE,images=FOLDER,sound=FOLDER, each where there is one; got '{part}'."
+            )
+        found[kind] = address
+    return found
+
+
+def _alone(function: Callable[[Item], Answer], item: Item) -> Answer:
+    with so_many_threads(1):
+        return function(item)
+
+
+def _begin() -> None:
+    """A process computes with one thread and ends with its parent: the next run may train the same models."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _train(asked: tuple[Experiment, Path, str]) -> None:
+    experiment, folder, device = asked
+    underway = Underway(experiment, folder, device=device, on_alarm=_heard)
+    with underway.monitor:
+        underway.go_on()
+
+
+def _heard(alarm: Alarm) -> None:
+    """An alarm is no news here: what it is about is what the claim measures."""

@@ -1,0 +1,51 @@
+"""A chart as plain data: what a claim wants drawn. The page draws it for a screen, and a figure for print.
+
+Nothing here needs plotly or matplotlib, so that rows can be made where neither is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points in order with their intervals, where they have some (NaN: not that one).
+
+    `x` are numbers, or names for places side by side. A `line` joins them, with dots where they have
+    intervals; `dots` stand alone; a `thin` line is one of many.
+    """
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    style: Literal["line", "dots", "thin"] = "line"
+    told: Sequence[str] = ()  # of each point, where the pointer rests on it
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.y), *(len(each) for each in (self.low, self.high, self.told) if len(each))}
+        if lengths != {len(self.x)}:
+            raise ValueError(f"{self.name}: {len(self.x)} x and {sorted(lengths)} of the others")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series on one pair of axes: what they are called, `levels` dashed across by their names.
+
+    Where series are `ordered` (steps, strengths) their colours are too; else a name has one colour in all the
+    charts of a claim. Series of one name have one colour and one line in the key.
+    """
+
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    log_x: bool = False
+    log_y: bool = False
+    levels: Sequence[tuple[float, str]] = ()
+    remark: str = ""
+    ordered: bool = False
