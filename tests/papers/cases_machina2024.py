@@ -68,8 +68,8 @@ def size(matrix: Seeds, states: Seeds) -> pd.DataFrame:
     return table(
         at("model", PARAMETERS, [1e4] * 3, small),
         at("model", PARAMETERS, [1e6] * 3, large),
-        at(OUTPUT, I_OWN, [0.5, 0.51, 0.49], small),
-        at(OUTPUT, I_OWN, matrix, large),
+        *(at(OUTPUT, measure, [0.5, 0.51, 0.49], small) for measure in (I_OWN, I_UNIT)),
+        *(at(OUTPUT, measure, matrix, large) for measure in (I_OWN, I_UNIT)),
         at("output", BETWEEN, [0.5, 0.51, 0.49], small),
         at("output", BETWEEN, states, large),
     )

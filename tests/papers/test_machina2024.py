@@ -18,7 +18,7 @@ from isoscope.papers.machina2024 import PAPER, along, sizes, vocabulary
 from isoscope.papers.machina2024 import arms as arms_module
 from isoscope.papers.machina2024.arms import STEPS, Plan, arms, tied
 from isoscope.papers.machina2024.frequency import Gradient, along_drift, as_types, bands
-from isoscope.papers.machina2024.judging import I_OWN, PUBLIC, by_group, changes, pick
+from isoscope.papers.machina2024.judging import I_OWN, I_UNIT, PUBLIC, by_group, changes, pick
 from isoscope.papers.machina2024.weighing import INPUT, OUTPUT, TIED, vocabularies
 from isoscope.papers.workshop import Workshop
 from isoscope.results.schema import frame
@@ -166,7 +166,8 @@ def test_ends_of_training_and_groups() -> None:
 def test_public_sizes_are_judged_by_rank(sign: int, held: bool) -> None:
     def of(name: str, number: int) -> Iterator[object]:
         yield row(name, "parameters", 10.0**number, kind="model", revision="", step=9)
-        yield row(name, I_OWN, 0.5 + sign * 0.05 * number, kind=OUTPUT, revision="", step=9)
+        for measure in (I_OWN, I_UNIT):
+            yield row(name, measure, 0.5 + sign * 0.05 * number, kind=OUTPUT, revision="", step=9)
         between = 0.5 - sign * 0.05 * number
         yield row(name, "mean_cosine_between", between, kind="output", revision="", step=9)
 

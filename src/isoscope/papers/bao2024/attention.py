@@ -17,11 +17,11 @@ from isoscope.results.trajectory import FAILED
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
-_KEPT = (*AGREEMENTS, "regime_density", "walk_slope", FAILED)
+_KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 
-def experiment(workshop: Workshop) -> Found:
-    """Agreement of every head at the end of training, with and without LocAteR, and of public models."""
+def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of heads at the end of training, with and without LocAteR, and of public models; and curves."""
     asked = [
         (name, seed, deep(workshop, seed, narrow=name == DEEP_LOCATER))
         for seed in range(workshop.seeds)
@@ -33,9 +33,20 @@ def experiment(workshop: Workshop) -> Found:
         looks.append(Look(folder, name, seed, steps, steps, workshop.device))
     found = looked(workshop, looks)
     rows = pd.concat([*(each for each, _ in found), public(workshop)], ignore_index=True)
-    kept = rows[rows["measure"].isin(_KEPT)].reset_index(drop=True)
     curves = found[0][1]
-    return Found(kept, curves[curves["picture"] == "propagation"].reset_index(drop=True))
+    return rows, curves[curves["picture"] == "propagation"].reset_index(drop=True)
+
+
+def experiment(workshop: Workshop) -> Found:
+    """How far every head’s attention agrees."""
+    rows, curves = _read(workshop)
+    return Found(rows[rows["measure"].isin(_KEPT)].reset_index(drop=True), curves)
+
+
+def experiment_walk(workshop: Workshop) -> Found:
+    """How walk-like what enters every layer is."""
+    rows, _ = _read(workshop)
+    return Found(rows[rows["measure"].isin(["walk_slope", FAILED])].reset_index(drop=True))
 
 
 def excess(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -98,7 +109,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         Chart(
             "Piecewise-linear against true softmax, every head",
             "agreement with ρ(t)",
-            "agreement with the attention of a walk",
+            "with a walk’s attention",
             [_dots(rows, name, "softmax") for name in models],
         ),
     ]
@@ -201,7 +212,7 @@ WALK_CLAIM = Claim(
     "proportion to how far apart they are, a slope of 1 on log scales. Inputs that do not depend on each "
     "other have a slope of 0.",
     method=_METHOD + "The slope is over distances s = 1, 2, 4 … to the length of the sequence.",
-    experiment=experiment,
+    experiment=experiment_walk,
     judge=judge_walk,
     draw=draw_walk,
     reconstructed="The level of .5, half-way, is ours; the paper calls its data model a simplification.",

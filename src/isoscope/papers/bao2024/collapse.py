@@ -77,7 +77,10 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"Along training the spectral norm of W correlates with normalised entropy by {norm.said} and with "
         f"the rank residual by {rank.said}."
     )
-    told = [f"At the end the lowest rank residual of a layer is {least.said}."]
+    told = [
+        f"The lowest rank residual of a layer is {over_seeds(own, 'min').said} along training and "
+        f"{least.said} at its end."
+    ]
     for shape in _shapes(rows)[1:]:
         entropy, residual = (changed(rows, shape, name) for name in OF_TRAINING)
         told.append(

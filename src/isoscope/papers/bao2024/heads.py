@@ -144,9 +144,10 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
     far = float(both["value"].abs().max()) if len(both) else 1.0
     low = float(both["value_up"].min()) if len(both) else 0.1
     for name, slope in (("sure below", math.sqrt(3 / 7)), ("never above", math.sqrt(3))):
-        right = [max(low / slope, far * step / 24) for step in range(1, 25)]
-        x = [*(-one for one in reversed(right)), *right]
-        lines.append(Series(f"localised: {name}", x, [slope * abs(one) for one in x], style="thin"))
+        first = min(far, low / slope)
+        right = [first + (far - first) * step / 24 for step in range(25)]
+        y = [slope * one for one in right]
+        lines += [Series(f"localised: {name}", [s * x for x in right], y, style="thin") for s in (-1, 1)]
     what = "by the weights alone" if across == "trace" else "the inputs’ increments in W"
     return Chart(f"Every head at the end, {what}", "tr W", "‖W‖_F", lines, log_y=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,7 @@ def called(strength: float, target: float) -> str:
 
 
 MAIN = called(STRENGTH, TARGET)
+LEFT = 0.35  # where models without LocAteR, which have no τ, are drawn on its axis
 
 
 def arm(shape: str, setting: str) -> str:
@@ -186,33 +187,61 @@ def _arms(rows: pd.DataFrame) -> list[tuple[str, str]]:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """What each setting changes in perplexity, entropy and variance; then what they are like."""
-    arms = _arms(rows)
-    shapes = list(dict.fromkeys(shape for shape, _ in arms))
     charts = []
     for measure, title in JUDGED.items():
-        lines = []
-        for shape in shapes:
-            some = [setting for mine, setting in arms if mine == shape and setting != NONE]
-            found = [changes(rows, shape, setting)[measure] for setting in some]
-            lines.append(series(shape, some, found, style="dots"))
         ratio = measure == VARIANCE
+        lines = [
+            _dots(group, [changes(rows, shape, setting)[measure] for shape, setting in group.arms])
+            for group in _groups(rows)
+        ]
         said = "with over without" if ratio else "with less without"
         levels = ((float(ratio), "as without"),)
-        charts.append(Chart(title, "LocAteR", said, lines, log_y=ratio, levels=levels))
+        charts.append(Chart(title, "τ", said, lines, log_x=True, log_y=ratio, levels=levels))
     for measure, title in (
         ("trace", "tr W, mean over heads"),
         ("frobenius", "‖W‖_F, mean over heads"),
         ("propagation_range", "Range of ρ(t), mean over heads"),
     ):
-        lines = [_values(rows, shape, [s for mine, s in arms if mine == shape], measure) for shape in shapes]
-        charts.append(Chart(title, "LocAteR", "", lines, log_y=measure == "frobenius"))
+        own = rows[rows["measure"] == measure]
+        lines = [
+            _dots(group, [over_seeds(own[own["model"] == arm(*each)]) for each in group.arms])
+            for group in _groups(rows)
+        ]
+        lines += [
+            series(f"{shape}, without", [LEFT / 1.07**place], [_mean(own, shape)], "dots")
+            for place, shape in enumerate(dict.fromkeys(shape for shape, _ in _arms(rows)))
+        ]
+        charts.append(Chart(title, "τ", "", lines, log_x=True, log_y=measure == "frobenius"))
     return charts
 
 
-def _values(rows: pd.DataFrame, shape: str, some: Sequence[str], measure: str) -> Series:
-    own = rows[rows["measure"] == measure]
-    found = [over_seeds(own[own["model"] == arm(shape, setting)]) for setting in some]
-    return series(shape, list(some), found, style="dots")
+def _mean(rows: pd.DataFrame, shape: str) -> Interval:
+    return over_seeds(rows[rows["model"] == arm(shape, NONE)])
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Arms of one shape and one strength, by their targets; drawn a little aside, not over each other."""
+
+    name: str
+    arms: tuple[tuple[str, str], ...]
+    aside: float
+
+
+def _groups(rows: pd.DataFrame) -> list[_Group]:
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for shape, setting in _arms(rows):
+        if setting != NONE:
+            found.setdefault((shape, setting.partition(",")[0]), []).append((shape, setting))
+    return [
+        _Group(f"{shape}, {strength}", tuple(arms), 1.07**place)
+        for place, ((shape, strength), arms) in enumerate(found.items())
+    ]
+
+
+def _dots(group: _Group, found: Sequence[Interval]) -> Series:
+    x = [float(setting.rpartition("τ ")[2]) * group.aside for _, setting in group.arms]
+    return series(group.name, x, found, style="dots")
 
 
 CLAIM = Claim(

@@ -19,6 +19,7 @@ from isoscope.papers.lines import series
 from isoscope.papers.scales import Size
 from isoscope.papers.workshop import Workshop
 from isoscope.report.charts import Chart, Series
+from isoscope.report.numbers import short
 from isoscope.results.schema import frame
 
 STARTS = 12  # seeds of models that are not trained: they cost nothing, and a trace of few heads is noise
@@ -95,7 +96,19 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"|tr W|/2σ to the power {slopes['lean'].said} (−0.5 for random W). Training changes |tr W|/2σ by "
         f"{pooled.said}, mean over sizes."
     )
-    return replace(all_of(parts, said), details=f"By size: {told}.")
+    wider = paired(*(by_seed(_logs(rows, really)) for really in (False, True)))
+    details = (
+        f"By size: {told}. The variance of the eigenvalues is multiplied by {short(math.exp(wider.value))} "
+        f"[{short(math.exp(wider.low))}, {short(math.exp(wider.high))}], mean over sizes and heads: W grows, "
+        "and its mean faster."
+    )
+    return replace(all_of(parts, said), details=details)
+
+
+def _logs(rows: pd.DataFrame, really: bool) -> pd.DataFrame:
+    """Logarithms of the variance of every head, after training or before."""
+    own = _trained(_of(rows, "spectrum_variance"), really)
+    return own.assign(value=np.log(own["value"]))
 
 
 def _heads(rows: pd.DataFrame) -> int:
@@ -169,8 +182,8 @@ CLAIM = Claim(
     name="width-and-heads",
     title="Training gives W a mean that its random start lacks, whatever the width",
     expected="Random W have ‖W‖_F in proportion to the width d and tr W to √d, so that |tr W|/2σ falls as "
-    "1/√d whatever the number of heads: wide heads start furthest from localising. Training narrows the "
-    "spectrum about a mean: |tr W|/2σ grows.",
+    "1/√d whatever the number of heads: wide heads start furthest from localising. Training gives "
+    "the spectrum a mean: |tr W|/2σ grows.",
     method="Causal language models by character of several widths and numbers of heads, all trained alike; W "
     "of every head before the first step (of more seeds, since a model that is not trained costs nothing) "
     "and after the last. Changes are paired by seed.",
