@@ -87,3 +87,11 @@ def test_the_figure_for_print_has_text_and_is_the_same_twice() -> None:
 def test_a_series_of_unequal_lengths_is_refused() -> None:
     with pytest.raises(ValueError, match="2 x"):
         Series("a", [0.0, 1.0], [0.0])
+
+
+def test_a_centred_chart_has_the_origin_in_its_middle() -> None:
+    chart = Chart("", "", "", [Series("a", [1.0, -4.0], [2.0, math.nan])], centred=True)
+    assert chart.reach == pytest.approx(4.2)
+    drawn = panel(chart, looks([chart])[0]).figure
+    assert list(drawn.layout.xaxis.range) == list(drawn.layout.yaxis.range) == [-chart.reach, chart.reach]
+    assert Chart("", "", "", [], centred=True).reach > 0

@@ -73,8 +73,9 @@ class Claim:
         there = rows[rows["measure"] != FAILED]
         if len(there):
             return self.judge(rows)
-        reasons = list(dict.fromkeys(map(str, rows["note"])))
-        return Verdict(None, f"Nothing was measured: {'; '.join(reasons) or 'there are no rows'}")
+        first, *others = dict.fromkeys(map(str, rows["note"])) or ["there are no rows."]
+        more = f" And {len(others)} more of the kind; the notes have them." if others else ""
+        return Verdict(None, f"Nothing was measured: {first}{more}")
 
 
 def failed(model: str, why: str, revision: str = "") -> pd.DataFrame:
@@ -90,7 +91,7 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, as the end of a sentence; empty where none did."""
     names = list(dict.fromkeys(map(str, rows.loc[rows["measure"] == FAILED, "model"])))
-    return f" Not measured: {', '.join(names)} (the reasons are in the table)." if names else ""
+    return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
 
 
 def is_above(found: Interval, level: float, what: str) -> Verdict:

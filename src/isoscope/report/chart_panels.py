@@ -73,6 +73,9 @@ def panel(chart: Chart, look: Mapping[str, Look], measures: tuple[str, ...] = ()
     if chart.log_y:
         ends = [y for one in chart.series for y in (*one.y, *one.low, *one.high)]
         figure.update_yaxes(**_log(ends))
+    if chart.centred:
+        figure.update_xaxes(range=[-chart.reach, chart.reach])
+        figure.update_yaxes(range=[-chart.reach, chart.reach])
     remark = ", ".join(filter(None, [chart.remark, "log scale" if chart.log_y else ""]))
     return Panel(measures, chart.title, remark, figure)
 

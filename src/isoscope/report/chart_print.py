@@ -84,6 +84,9 @@ def _draw(axis: Any, chart: Chart, shared: Mapping[str, tuple[str, int]]) -> Non
         axis.set_yscale("log")
     if any(isinstance(x, str) for one in chart.series for x in one.x):
         axis.tick_params(axis="x", rotation=35)
+    if chart.centred:
+        axis.set_xlim(-chart.reach, chart.reach)
+        axis.set_ylim(-chart.reach, chart.reach)
     axis.set_title(textwrap.fill(chart.title, 34), loc="left")
     axis.set_xlabel(chart.x)
     axis.set_ylabel(chart.y)

@@ -5,6 +5,7 @@ Nothing here needs plotly or matplotlib, so that rows can be made where neither 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -37,7 +38,8 @@ class Chart:
     """Series on one pair of axes: what they are called, `levels` dashed across by their names.
 
     Where series are `ordered` (steps, strengths) their colours are too; else a name has one colour in all the
-    charts of a claim. Series of one name have one colour and one line in the key.
+    charts of a claim. Series of one name have one colour and one line in the key. A `centred` chart has the
+    origin in its middle and one range on both axes.
     """
 
     title: str
@@ -49,3 +51,10 @@ class Chart:
     levels: Sequence[tuple[float, str]] = ()
     remark: str = ""
     ordered: bool = False
+    centred: bool = False
+
+    @property
+    def reach(self) -> float:
+        """The largest coordinate of all, and a little more."""
+        every = [abs(v) for one in self.series for v in (*one.x, *one.y) if not isinstance(v, str)]
+        return 1.05 * max((v for v in every if math.isfinite(v)), default=1.0) or 1.0

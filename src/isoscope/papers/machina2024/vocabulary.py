@@ -170,6 +170,7 @@ def _scatters(points: pd.DataFrame) -> list[Chart]:
                     dots,
                     levels=((0.0, ""),),
                     remark="largest model, one seed, each form on its own directions",
+                    centred=True,
                 )
             )
     return charts
