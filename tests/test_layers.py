@@ -22,6 +22,7 @@ ABOVE = {  # room: the rooms it may import
     "models": {"errors", "sites", "data"},
     "run": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "measures", "models"},
     "lab": {"errors", "sites", "results", "data", "stats", "measures", "models", "run"},
+    "repair": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "models", "run"},
     "integrations": {"errors", "results", "run"},
     "report": {"errors", "results"},
 }

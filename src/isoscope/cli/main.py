@@ -19,6 +19,7 @@ from isoscope.cli import (
     demo,
     listing,
     measure,
+    repair,
     report,
     reproduce,
     sweep,
@@ -64,6 +65,7 @@ _verb("train", train.train)
 _verb("contrast", contrast.contrast)
 _verb("block", block.block)
 _verb("sweep", sweep.sweep)
+_verb("repair", repair.repair)
 _verb("reproduce", reproduce.reproduce)
 
 

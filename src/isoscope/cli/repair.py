@@ -1,0 +1,163 @@
+"""`isoscope repair`: fit a repair on a model's vectors or on a file of them, and export it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isoscope.cli.options import Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from isoscope.repair.repair import Repair
+
+_NUMBERS = ["value", "null", "low", "high"]
+_HEADS = {
+    "mean_cosine_between": "cosine between\nsequences",
+    "relative_drift": "relative\ndrift",
+    "isoscore": "IsoScore",
+    "effective_rank": "effective\nrank",
+}
+
+
+def repair(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of vectors "
+            "(.npy, .npz, .parquet, .safetensors or .csv)."
+        ),
+    ],
+    recipe: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            help="Repairs, one after the other: centre, standardise, abtt:DIRECTIONS, whiten:DIMENSIONS, "
+            "cluster-abtt:CLUSTERS:DIRECTIONS, rogue:DIMENSIONS; numbers may be left out.",
+        ),
+    ],
+    export: Annotated[Path, typer.Option(help="The folder that the repair is written to.")],
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            help="What it is fitted on: for a model a text or JSONL file, a folder, a dataset "
+            "(id:split:column); else another file of vectors. [default: 'embedded', or the file itself]"
+        ),
+    ] = None,
+    layer: Annotated[str, typer.Option(help="output, or the number of a layer.")] = "output",
+    pool: Annotated[
+        str, typer.Option(help="mean, cls or last: one vector a sequence; token: every one.")
+    ] = "mean",
+    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 4096,
+    max_length: Annotated[
+        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
+    ] = None,
+    array: Annotated[
+        str | None, typer.Option(help="Which array or column, where a file of vectors has several.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="Of a file of vectors: write them repaired to this .npy.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change the geometry of vectors: fit a repair, show what it does, and export it."""
+    from isoscope.cli import screen
+    from isoscope.errors import IsoscopeError
+    from isoscope.repair.before_after import before_after
+    from isoscope.repair.export import save_repair
+    from isoscope.repair.kinds import parse
+    from isoscope.repair.sample import Watched
+    from isoscope.repair.transforms import fit as fit_repair
+    from isoscope.repair.vectors import holds_vectors, open_vectors, write_repaired
+
+    parse(recipe)  # a name that does not exist is told before anything runs
+    of_file = holds_vectors(model)
+    if write is not None and not of_file:
+        raise IsoscopeError(f"--write repairs a file of vectors; '{model}' is a model: use what is exported.")
+    with screen.bar(f"fitting on {fit or (model if of_file else 'embedded')}") as progress:
+        facts: dict[str, object]
+        if of_file:
+            vectors, notes = open_vectors(Path(fit or model), array)
+            facts = {"vectors": fit or model}
+            watched = Watched(vectors, lambda done: progress(done, len(vectors)))
+        else:
+            from isoscope.models.source import load
+            from isoscope.repair.states import open_states
+
+            loaded = load(model, device=device)
+            states = open_states(
+                loaded,
+                fit or "embedded",
+                layer=layer,
+                pool=pool,
+                limit=None if limit == 0 else limit,
+                max_length=max_length,
+                batch_size=batch_size,
+                progress=progress,
+            )
+            notes = [*loaded.notes, *states.data.notes]
+            facts = {"model": loaded.name, "revision": loaded.revision, "layer": str(states.site)}
+            facts |= {"pool": pool, "data": states.data.facts()}
+            watched = Watched(states)
+        fitted = fit_repair(recipe, watched, precise=not of_file, facts=facts)
+    assert watched.sample is not None
+    folder = save_repair(fitted, export)
+    if write is not None:
+        with screen.bar(f"writing {write}") as progress:
+            mine = open_vectors(Path(model), array)[0]
+            write_repaired(fitted, mine, write, progress=progress)
+    rows = before_after(fitted, watched.sample)
+    told = [*notes, *fitted.notes]
+    screen.warn(told)
+    if json:
+        about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
+        screen.show_json(rows, repair=about, folder=str(folder), notes=told)
+        return
+    _show(fitted, rows)
+    if write is not None:
+        screen.say(f"vectors: {write}")
+    screen.say(f"repair: {folder}")
+
+
+def _show(fitted: Repair, rows: pd.DataFrame) -> None:
+    """Print the geometry before and after, and what the repair is."""
+    from rich.table import Table
+
+    from isoscope.cli import screen
+
+    n = int(rows.n.max())
+    some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
+    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
+    table = Table(caption=caption, caption_justify="left")
+    table.add_column("")
+    names = list(rows.measure.drop_duplicates())
+    for name in names:
+        table.add_column(_HEADS[name], justify="right", no_wrap=True)
+    for when, part in rows.groupby("model", sort=False):
+        cells = part.set_index("measure")
+        table.add_row(str(when), *(_cell(*cells.loc[name, _NUMBERS]) for name in names))
+    screen.show_table(table)
+    kind = "affine" if fitted.is_affine else "not affine"
+    undone = "can be undone" if fitted.is_invertible else "cannot be undone"
+    screen.say(
+        f"{fitted.name}: {fitted.width} to {fitted.gives} dimensions, {kind}, {undone}; "
+        f"fitted on {fitted.n} vectors"
+    )
+
+
+def _cell(value: float, null: float, low: float, high: float) -> str:
+    from isoscope.cli.screen import number
+
+    if math.isnan(value):
+        return "–"
+    if not math.isnan(low):
+        return f"{number(value)} [{number(low)}, {number(high)}]"
+    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"

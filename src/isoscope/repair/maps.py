@@ -1,0 +1,153 @@
+"""What a fitted repair does to a vector: four maps, each a frozen record of tensors in float64.
+
+Every one subtracts before it multiplies. Folded into one product, W·x − W·m, a mean of a thousand spreads
+would take three of the seven digits of float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """y = s ⊙ (x − m): each dimension on its own."""
+
+    mean: Tensor  # [d]
+    scale: Tensor  # [d]
+
+    def move(self, points: Tensor) -> Tensor:
+        """The image of `points` [n, d], [n, d]."""
+        return (points - self.mean) * self.scale
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many dimensions it takes, and how many it gives."""
+        return len(self.mean), len(self.mean)
+
+    @property
+    def matrix(self) -> Tensor:
+        """A of y = A(x − m), [d, d]."""
+        return torch.diag(self.scale)
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether x can be had back: no dimension is set to 0."""
+        return bool((self.scale != 0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """y = (I − UᵀU)(x − m), the rows of U orthonormal: some directions taken away."""
+
+    mean: Tensor  # [d]
+    directions: Tensor  # [D, d]
+
+    def move(self, points: Tensor) -> Tensor:
+        """The image of `points` [n, d], [n, d]."""
+        centred = points - self.mean
+        return centred - (centred @ self.directions.T) @ self.directions
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many dimensions it takes, and how many it gives."""
+        return len(self.mean), len(self.mean)
+
+    @property
+    def matrix(self) -> Tensor:
+        """A of y = A(x − m), [d, d]."""
+        return torch.eye(len(self.mean)).to(self.directions) - self.directions.T @ self.directions
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether x can be had back."""
+        return len(self.directions) == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """y = A(x − m), the rows of A independent: onto k directions, each stretched."""
+
+    mean: Tensor  # [d]
+    matrix: Tensor  # [k, d]
+
+    def move(self, points: Tensor) -> Tensor:
+        """The image of `points` [n, d], [n, k]."""
+        return (points - self.mean) @ self.matrix.T
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many dimensions it takes, and how many it gives."""
+        return self.matrix.shape[1], self.matrix.shape[0]
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether x can be had back: it gives as many dimensions as it takes."""
+        return self.matrix.shape[0] == self.matrix.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered:
+    """y = (I − U_cᵀU_c)(x − m_c), c the cluster whose centre is nearest to x: not one affine map but several.
+
+    A direction that a cluster lacks is a row of zeros. Distances are taken from `origin`, so that a mean that
+    all clusters share does not drown them.
+    """
+
+    origin: Tensor  # [d]
+    centres: Tensor  # [c, d], from the origin
+    means: Tensor  # [c, d]
+    directions: Tensor  # [c, D, d]
+
+    def move(self, points: Tensor) -> Tensor:
+        """The image of `points` [n, d], [n, d]."""
+        moved, label = torch.empty_like(points), self.nearest(points)
+        for name, (mean, directions) in enumerate(zip(self.means, self.directions, strict=True)):
+            mine = label == name
+            moved[mine] = Projected(mean, directions).move(points[mine])
+        return moved
+
+    def nearest(self, points: Tensor) -> Tensor:
+        """The number of the cluster of each of `points` [n, d], [n]: least ‖c‖² − 2x·c."""
+        return ((self.centres**2).sum(1) - 2 * (points - self.origin) @ self.centres.T).argmin(1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many dimensions it takes, and how many it gives."""
+        return len(self.origin), len(self.origin)
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether x can be had back: never, as y does not tell the cluster."""
+        return False
+
+
+Affine = Scaled | Projected | Turned
+Map = Affine | Clustered
+MAPS: dict[str, type[Map]] = {
+    "scaled": Scaled,
+    "projected": Projected,
+    "turned": Turned,
+    "clustered": Clustered,
+}
+M = TypeVar("M", bound=Map)
+
+
+def name_of(step: Map) -> str:
+    """What a map is called in a file."""
+    return next(name for name, kind in MAPS.items() if isinstance(step, kind))
+
+
+def tensors_of(step: Map) -> dict[str, Tensor]:
+    """The tensors of a map by name."""
+    return {field.name: getattr(step, field.name) for field in fields(step)}
+
+
+def cast(step: M, like: Tensor) -> M:
+    """The same map, as precise as `like` and where that is."""
+    moved = {name: tensor.to(like.device, like.dtype) for name, tensor in tensors_of(step).items()}
+    return type(step)(**moved)

@@ -1,0 +1,72 @@
+"""A repair as the last module of a model.
+
+It follows the contract of sentence-transformers' modules without importing them: called with features it
+repairs their ``sentence_embedding``, saves itself into a folder and loads from one. Called with a tensor
+[..., d] it gives the tensor repaired, so it also ends an `nn.Sequential`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.repair.export import load_repair, save_repair
+from isoscope.repair.maps import Map, tensors_of
+from isoscope.repair.repair import Repair
+
+SENTENCE = "sentence_embedding"
+
+
+class RepairModule(nn.Module):
+    """Moves vectors through a repair. Its tensors are buffers in float32: nothing in it is trained.
+
+    `repair` keeps them in float64, so that what was cast to 16 bits is not what is saved.
+    """
+
+    def __init__(self, repair: Repair) -> None:
+        super().__init__()
+        self.repair = repair
+        for place, step in enumerate(repair.steps):
+            for name, tensor in tensors_of(step).items():
+                self.register_buffer(f"{name}_{place}", tensor.float())
+
+    def forward(self, features: Any) -> Any:
+        """Features with their sentence embedding repaired, or a tensor [..., d] repaired, [..., k]."""
+        if isinstance(features, Tensor):
+            return self._moved(features)
+        return {**features, SENTENCE: self._moved(features[SENTENCE])}
+
+    def _moved(self, vectors: Tensor) -> Tensor:
+        exact = vectors.dtype if vectors.dtype in (torch.float32, torch.float64) else torch.float32
+        moved = vectors.reshape(-1, self.repair.width).to(exact)
+        for place, step in enumerate(self.repair.steps):
+            moved = self._living(place, step, exact).move(moved)
+        return moved.reshape(*vectors.shape[:-1], self.repair.gives).to(vectors.dtype)
+
+    def _living(self, place: int, step: Map, exact: torch.dtype) -> Map:
+        """The map made of the buffers, which are where the model is."""
+        buffers = {name: self.get_buffer(f"{name}_{place}").to(exact) for name in tensors_of(step)}
+        made: Any = type(step)
+        return made(**buffers)
+
+    def get_embedding_dimension(self) -> int:
+        """The dimensions it gives, as sentence-transformers asks for them."""
+        return self.repair.gives
+
+    get_sentence_embedding_dimension = get_embedding_dimension  # the name it had before version 6
+
+    def save(self, output_path: str | Path) -> None:
+        """Write the repair into a folder."""
+        save_repair(self.repair, output_path)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read it back. One argument: sentence-transformers then fetches the folder itself."""
+        return cls(load_repair(folder))
+
+    def extra_repr(self) -> str:
+        """What `print` shows of it."""
+        return f"{self.repair.name}, {self.repair.width} to {self.repair.gives} dimensions"

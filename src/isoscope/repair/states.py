@@ -1,0 +1,122 @@
+"""A model's vectors over data, at one layer: every token's, or one a sequence.
+
+Each walk runs the model anew and keeps nothing, so a repair is fitted on as much data as one has time for.
+Pooled vectors are those of sentence-transformers: one sequence a text, special tokens in the mean. For
+`token`, texts are packed and special tokens and position 0 do not count, as in `isoscope measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from isoscope.data.batch import Batch
+from isoscope.data.counting import select_counted
+from isoscope.data.source import Data
+from isoscope.errors import unknown_name
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model
+from isoscope.models.survey import Survey
+from isoscope.models.tap import at_rest, tap
+from isoscope.run.observe import look
+from isoscope.sites import Site, select
+
+POOLS = ("mean", "cls", "last", "token")
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Walk over it for batches of vectors [n, d] and the sequence of each, [n] (a hash of its content)."""
+
+    model: Model
+    data: Data
+    site: Site
+    pool: str
+    found: Survey
+    progress: Progress | None = field(default=None)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        done = 0
+        weight = next(self.model.module.parameters())
+        for batch in self.data:
+            ready = batch.as_floats(weight.dtype).to(weight.device)
+            done += len(batch)
+            yield self._of(ready)
+            if self.progress is not None:
+                self.progress(done, self.data.size)
+
+    def _of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        flows: list[Tensor] = []
+
+        def receive(site: Site, seen: Tensor) -> None:
+            if site == self.site:
+                flows.append(seen)
+
+        found = self.found
+        with at_rest(self.model.module):
+            with tap(self.model.module, found.blocks, receive, gives=found.gives, takes=found.takes):
+                batch.call(self.model.module)
+            flow = found.vectors(self.site, flows[-1])
+            counted = select_counted(flow.shape, batch, decoder=self.site in found.decoder).to(flow.device)
+            vectors, sequence = counted.of(flow).float(), counted.sequence
+            if self.pool == "token":
+                return vectors.cpu(), batch.keys.cpu()[sequence]
+            if self.pool == "cls" and flow.dim() == 3:
+                return flow[:, 0].float().cpu(), None
+            return pooled(vectors, sequence.to(flow.device), last=self.pool == "last").cpu(), None
+
+
+def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:
+    """One vector a sequence: the mean of its vectors, or its last; those of a sequence stand together.
+
+    >>> cloud = torch.tensor([[1.0], [3.0], [5.0]])
+    >>> pooled(cloud, torch.tensor([0, 0, 2])).tolist()
+    [[2.0], [5.0]]
+    >>> pooled(cloud, torch.tensor([0, 0, 2]), last=True).tolist()
+    [[3.0], [5.0]]
+    """
+    _, label, count = torch.unique_consecutive(sequence, return_inverse=True, return_counts=True)
+    if last:
+        return vectors[count.cumsum(0) - 1]
+    total = vectors.new_zeros(len(count), vectors.shape[1]).index_add(0, label, vectors)
+    return total / count[:, None]
+
+
+def open_states(
+    model: Model,
+    address: str,
+    *,
+    layer: str = "output",
+    pool: str = "mean",
+    limit: int | None = None,
+    max_length: int | None = None,
+    batch_size: int = 16,
+    progress: Progress | None = None,
+) -> States:
+    """The vectors of a model at `layer` over the data at `address`.
+
+    `layer` is a number or ``output``, which is the last layer where nothing norms it. `pool` is ``mean``,
+    ``cls``, ``last`` or ``token``.
+    """
+    if pool not in POOLS:
+        raise unknown_name("way to pool", pool, POOLS)
+    single = pool == "token"
+    data = open_data(
+        address,
+        model,
+        limit=limit,
+        max_length=max_length,
+        batch_size=batch_size,
+        pack=single,
+        special=not single,
+        first=not single,
+    )
+    found = look(model, next(iter(data)))
+    flat = tuple(found.shapes)
+    if layer == "output" and Site("output") not in flat:
+        layer = str(max(site.layer or 0 for site in flat))
+    return States(model, data, select(flat, layer)[0], pool, found, progress)
