@@ -80,6 +80,19 @@ def test_slices(n: int, d: int, shift: float, dtype: torch.dtype) -> None:
     check(found, expected, 1e-11)
 
 
+def test_sums_of_single_dimensions_are_left_out_where_nobody_asks() -> None:
+    points, kept, label = made(300, 70, 3.0, torch.float32)
+    whole = cloud_sums(points, norms(points), kept, label, 5)
+    found = cloud_sums(points, norms(points), kept, label, 5, by_dimension=False)
+    assert isinstance(found, CloudSums)
+    for name, value in vars(whole).items():
+        mine = getattr(found, name)
+        if name in ("mean", "scatter", "largest", "beyond"):
+            assert mine.isnan().all() and mine.shape == value.shape, name
+        else:
+            assert torch.equal(mine, value), name
+
+
 @pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(("n", "d", "shift"), SHAPES)

@@ -167,12 +167,14 @@ def cloud_sums(
     labels: int,
     *,
     limit: Tensor | None = None,
+    by_dimension: bool = True,
     chunks: Chunks | None = None,
 ) -> CloudSums | OfChunks:
     """Sum the `kept` [n] of `points` [n, d]; `norm` [n] is theirs, zero where they are not kept.
 
-    `label` [n] is in 0 … labels−1; `limit` [n] is what |x| must reach to be counted in `beyond`. On a GPU
-    what comes back is not joined yet: see `joined`.
+    `label` [n] is in 0 … labels−1; `limit` [n] is what |x| must reach to be counted in `beyond`. Without
+    `by_dimension` what is known of single dimensions alone (`mean` to `beyond`) may be NaN. On a GPU what
+    comes back is not joined yet: see `joined`.
     """
     if chunks is not None and fused(points):
         from isoscope.kernels.cloud_triton import sum_chunks
@@ -181,14 +183,20 @@ def cloud_sums(
     by_row = torch.stack([kept.double(), (norm > 0).double(), norm, norm**2])
     rows = torch.zeros(4, labels, dtype=torch.float64, device=points.device).index_add_(1, label, by_row)
     weight = torch.where(norm > 0, 1 / norm, 0.0)
-    total, *others = _sliced(points, weight, kept, label, labels, limit)
+    total, *others = _sliced(points, weight, kept, label, labels, limit, by_dimension)
     count, pointing, lengths, squares = rows
     inner = (squares - (total**2).sum(1) / count.clamp_min(1)).clamp_min(0)
     return CloudSums(count, pointing, lengths, squares, inner, total, *others)
 
 
 def _sliced(
-    points: Tensor, weight: Tensor, kept: Tensor, label: Tensor, labels: int, limit: Tensor | None
+    points: Tensor,
+    weight: Tensor,
+    kept: Tensor,
+    label: Tensor,
+    labels: int,
+    limit: Tensor | None,
+    by_dimension: bool,
 ) -> tuple[Tensor, ...]:
     width, device = points.shape[1], points.device
     sums = torch.zeros(2, labels, width, dtype=torch.float64, device=device)
@@ -203,6 +211,8 @@ def _sliced(
         member[:, here - low, torch.arange(len(part), device=device)] = torch.stack([keep, unit])
         sums[:, low : high + 1] += (member.flatten(0, 1) @ part).reshape(2, -1, width)
         squares += unit**2 @ part**2
+        if not by_dimension:
+            continue
         size = part.abs()
         largest = torch.maximum(largest, size.amax(0))
         if limit is not None:
@@ -213,7 +223,10 @@ def _sliced(
         scatter += keep @ (part - own) ** 2 + seen * share * (own - mean) ** 2
         mean = mean + share * (own - mean)
         seen = seen + count
-    return (*sums, squares, mean, scatter, largest, beyond)
+    dimensions = (mean, scatter, largest, beyond)
+    if not by_dimension:
+        dimensions = tuple(torch.full_like(each, torch.nan) for each in dimensions)
+    return (*sums, squares, *dimensions)
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:

@@ -48,15 +48,15 @@ class Vectors:
     """Vectors that count, `points` [n, d], their `norm` [n], and where they come from.
 
     Those with NaN or Inf are not `kept` [n]: nothing counts them but `not_finite`, and their norm is zero.
-    They stay in their row, so that no site has to wait until it is known how many they are. What is massive
-    among their coordinates need not be looked for.
+    They stay in their row, so that no site has to wait until it is known how many they are. Sums of single
+    dimensions that nobody asks for need not be made: a third of the time on a CPU.
     """
 
     points: Tensor
     norm: Tensor
     kept: Tensor
     places: Places
-    massive: bool = True
+    by_dimension: bool = True
 
     @classmethod
     def see(
@@ -75,10 +75,10 @@ class Vectors:
         return cls.at(points, places)
 
     @classmethod
-    def at(cls, points: Tensor, places: Places) -> Vectors:
+    def at(cls, points: Tensor, places: Places, *, by_dimension: bool = True) -> Vectors:
         """Take the vectors of these places."""
         points = points.to(home(points.device))
-        return cls(points, *cloud_norms(points), places)
+        return cls(points, *cloud_norms(points), places, by_dimension)
 
     @cached_property
     def thinned(self) -> Vectors:
@@ -86,7 +86,7 @@ class Vectors:
         if self.places.share >= 1:
             return self
         rows, places = self.places.thinned
-        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places, massive=False)
+        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places, by_dimension=False)
 
     @property
     def width(self) -> int:
@@ -148,10 +148,19 @@ class Vectors:
     @cached_property
     def unjoined(self) -> CloudSums | OfChunks:
         """The sums as the kernel leaves them."""
-        where, limit = self.places, self._limit() if self.massive else None
+        where, limit = self.places, self._limit() if self.by_dimension else None
         label = where.group if where.sequence is None else where.sequence
         labels = GROUPS if where.sequence is None else len(where.key)
-        return cloud_sums(self.points, self.norm, self.kept, label, labels, limit=limit, chunks=where.chunks)
+        return cloud_sums(
+            self.points,
+            self.norm,
+            self.kept,
+            label,
+            labels,
+            limit=limit,
+            by_dimension=self.by_dimension,
+            chunks=where.chunks,
+        )
 
     def _limit(self) -> Tensor | None:
         """What a coordinate of each vector must reach to be massive, [n]; None where none comes near."""
