@@ -4,7 +4,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench picture clean
+.PHONY: help demo test lint bench docs picture clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,10 @@ lint: .venv/.dev  ## ruff and mypy --strict
 
 bench: .venv/.dev  ## speeds, as ratios measured in one run
 	@for bench in bench/*.py; do echo "$$bench"; $(BIN)/python $$bench || exit 1; done
+
+docs: .venv/.dev  ## build the documentation as a site, build/site/index.html
+	$(BIN)/python docs/measures.py
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/site
 
 picture: .venv/.dev demo  ## make the README's picture anew, from the demo
 	$(BIN)/python docs/picture.py

@@ -6,6 +6,7 @@ Hub ids in the documentation are found in a cache that holds a tiny model of tha
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -27,7 +28,7 @@ COMMIT = "0" * 40
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```([\w{}]*)\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_every_block_runs(page: Path, hub: Path, tmp_path: Path, monkeypatch: py
             case "sh":
                 for line in code.strip().splitlines():
                     run(line.replace("--max-length 128", "--max-length 64"), monkeypatch)
-            case "text":
+            case "text" | "{toctree}":
                 continue
             case _:
                 pytest.fail(f"a block of {page.name} says no language that is run or is text: '{language}'")
@@ -83,6 +84,18 @@ def test_the_tree_in_the_readme_is_the_tree() -> None:
     told = set(re.findall(r"[\w]+\.py\b", tree))
     there = {file.name for file in (ROOT / "src" / "isoscope").rglob("*.py")}
     assert told == there
+
+
+def test_the_page_of_measures_is_that_of_the_table() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "measures.py"))["measures"]()
+    assert (ROOT / "docs" / "measures.md").read_text() == written, "run `make docs`"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    asked = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", str(tmp_path / "site")]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "results" / "sharpness-without-drift.html").exists()
 
 
 def test_the_changelog_counts_the_measures() -> None:

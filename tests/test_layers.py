@@ -20,13 +20,25 @@ ABOVE = {  # room: the rooms it may import
     "stats": {"geometry", "kernels"},
     "measures": {"errors", "geometry", "kernels", "stats"},
     "models": {"errors", "sites", "data"},
-    "run": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "measures", "models"},
+    "run": {
+        "errors",
+        "sites",
+        "results",
+        "data",
+        "geometry",
+        "kernels",
+        "stats",
+        "measures",
+        "models",
+        "report",
+    },
     "lab": {"errors", "sites", "results", "data", "stats", "measures", "models", "run"},
     "repair": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "models", "run"},
     "integrations": {"errors", "results", "run"},
     "report": {"errors", "results"},
 }
 ABOVE["papers"] = {*ABOVE["run"], "run", "lab", "report"}
+ABOVE["plot"] = {"errors", "results", "report", "lab", "papers"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isoscope import plot
     from isoscope.data.batch import Batch
     from isoscope.data.text import text
     from isoscope.errors import IsoscopeError
@@ -35,6 +36,7 @@ __all__ = [
     "load",
     "observe",
     "partition_isotropy",
+    "plot",
     "qk_spectrum",
     "read_run",
     "signal_propagation",
@@ -63,6 +65,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("isoscope.plot")
     if name not in _HOMES:
         raise AttributeError(f"module 'isoscope' has no attribute '{name}'")
     return getattr(import_module(f"isoscope.{_HOMES[name]}"), name)

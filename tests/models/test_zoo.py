@@ -212,8 +212,16 @@ def test_offline_one_sentence_says_how_to_get_it(name: str, offline: Path) -> No
 def test_the_command_says_the_same(verb: str, isoscope: Callable[..., Answer], offline: Path) -> None:
     answer = isoscope(verb, "pythia-70m", "--revision", "step1000")
     assert answer.code == 2
-    assert "`hf download EleutherAI/pythia-70m --revision step1000 --local-dir pythia-70m`" in answer.err
+    assert "`hf download EleutherAI/pythia-70m --revision step1000` where there is a network" in answer.err
+    assert "--local-dir" not in answer.err, "a folder of that name would be read as the end of training"
     assert answer.err.count("\n") == 1
+
+
+def test_a_checkpoint_of_its_own_id_is_not_put_in_the_model_s_folder(offline: Path) -> None:
+    with pytest.raises(IsoscopeError) as told:
+        package.load("multiberts", revision="step_20k")
+    assert "`hf download google/multiberts-seed_0-step_20k` where" in str(told.value)
+    assert "--local-dir" not in str(told.value)
 
 
 def test_a_folder_of_that_name_comes_first(offline: Path, tiny_bert: Path) -> None:

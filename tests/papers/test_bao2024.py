@@ -14,13 +14,14 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.spectra import qk_matrix
-from isoscope.lab.training import Diverged
+from isoscope.lab.experiment import Experiment
+from isoscope.papers import workshop as making
 from isoscope.papers.bao2024 import PAPER, models, reading, sweep, walks
 from isoscope.papers.bao2024.models import deep, settings, shallow, swept
 from isoscope.papers.bao2024.penalty import MAIN, NONE, SHALLOW, arm, changes
 from isoscope.papers.bao2024.reading import Look, is_localised, leans, look, looked, public, together
 from isoscope.papers.bao2024.walks import MADE, TRACED, Asked, few_of, made_of, walked, within
-from isoscope.papers.claims import WORDS
+from isoscope.papers.claims import WORDS, Claim
 from isoscope.papers.scales import scale_of
 from isoscope.papers.workshop import Workshop
 from isoscope.results.schema import frame
@@ -43,8 +44,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         patch.setattr("isoscope.papers.bao2024.theory.GROWING", (16, 32))
         patch.setattr("isoscope.papers.bao2024.theory.SPREADS", (0.1, 10.0))
         patch.setattr(sweep, "STARTS", 3)
-        patch.setattr(models, "_STRENGTHS", (0.1,))
-        patch.setattr(models, "TARGETS", (1.0, 2.0))
+        patch.setattr(models, "_CROSS", ((0.1, 1.0), (0.1, 2.0)))
         yield replace(tiny_workshop(folder / "models"), data={"text": str(text)})
 
 
@@ -199,31 +199,27 @@ def test_a_variance_is_compared_by_its_ratio() -> None:
     assert found["perplexity"].value == pytest.approx(8)
 
 
-def test_a_training_that_went_wrong_costs_no_other(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, claim: Claim
 ) -> None:
-    own = Workshop.trained
+    own, at_end = making._train, Workshop._at_end
 
-    def wrong(self: Workshop, experiment: object) -> Path:
-        if "target=2" in experiment.penalty:  # type: ignore[attr-defined]
-            raise Diverged("the loss is nan at step 3.")
-        return own(self, experiment)  # type: ignore[arg-type]
+    def wrong(asked: tuple[Experiment, Path, str]) -> str:
+        return "the loss is nan at step 3." if asked[0].recipe.seed == 1 else own(asked)
 
-    def all_wrong(self: Workshop, experiments: object) -> list[Path]:
-        asked = list(experiments)  # type: ignore[call-overload]
-        if len(asked) > 1:
-            raise Diverged("the loss is nan at step 3.")
-        return train(self, asked)
+    def not_there(self: Workshop, asked: Experiment) -> bool:
+        return asked.recipe.seed != 1 and at_end(self, asked)
 
-    train = Workshop.train
-    monkeypatch.setattr(Workshop, "trained", wrong)
-    monkeypatch.setattr(Workshop, "train", all_wrong)
-    claim = next(one for one in PAPER.claims if one.name == "locater")
-    rows = claim.experiment(replace(workshop, seeds=1)).rows
+    monkeypatch.setattr(making, "_train", wrong)
+    monkeypatch.setattr(Workshop, "_at_end", not_there)
+    rows = claim.experiment(workshop).rows
     lost = rows[rows["measure"] == FAILED]
-    assert len(lost) == 1
-    assert lost["model"].str.contains("τ 2").all()
-    assert {"perplexity", "spectrum_variance"} <= set(rows["measure"])
+    assert set(lost["revision"]) == (set() if claim.name == "regimes" else {"seed 1"})
+    assert len(rows) > len(lost)
+    verdict = claim.verdict(rows)
+    assert verdict.held is None
+    assert len(lost) == 0 or "(seed 1)" in verdict.said
 
 
 def test_sizes_at_every_scale_are_models_that_can_be_built(tmp_path: Path) -> None:

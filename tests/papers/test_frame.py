@@ -152,6 +152,14 @@ def test_rows_that_a_judge_cannot_read_are_undecided(tmp_path: Path) -> None:
     assert "KeyError" in found.verdict.said
 
 
+def test_rows_of_other_sizes_are_not_gone_on_with(tmp_path: Path) -> None:
+    paper, room = Toy().paper(), tiny_workshop(tmp_path)
+    other = replace(room, scale=replace(room.scale, arm=replace(room.scale.arm, steps=5)))
+    open_run(tmp_path / "run", run_of(paper, room))
+    with pytest.raises(IsoscopeError, match="other settings \\(arm\\)"):
+        open_run(tmp_path / "run", run_of(paper, other))
+
+
 def test_what_is_lacking_is_named() -> None:
     rows = pd.concat([failed("bert", "not here"), frame([row("m", "x", 1.0)])], ignore_index=True)
     assert "bert" in lacking(rows)

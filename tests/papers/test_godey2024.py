@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from scipy import stats
 
+from isoscope.lab.experiment import Experiment
 from isoscope.models import zoo
 from isoscope.papers.claims import Claim, measured
-from isoscope.papers.godey2024 import PAPER, arms, cosine, counterfactual, drift, training, untrained
+from isoscope.papers.godey2024 import (
+    PAPER,
+    arms,
+    clouds,
+    cosine,
+    counterfactual,
+    drift,
+    training,
+    untrained,
+)
 from isoscope.papers.intervals import over
+from isoscope.papers.workshop import Workshop, read_training
 from isoscope.results.schema import frame
+from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
-from tests.papers.cases_godey2024 import drifting
+from tests.papers.cases_godey2024 import CASES, drifting
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +45,54 @@ def test_an_experiment_gives_rows_that_its_judge_and_its_figures_can_read(claim:
     assert "no interval" in f"{verdict.said} {verdict.details}" or "0 of" in verdict.said
     charts = claim.draw(found.rows, pd.DataFrame())
     assert all(series.y for chart in charts for series in chart.series)
+
+
+@pytest.mark.parametrize("claim", PAPER.claims, ids=lambda claim: claim.name)
+def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
+    claim: Claim, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(self: Workshop, experiments: Iterable[Experiment]) -> dict[str, str]:
+        reasons = made(self, asked := list(experiments))
+        wrong = (each for each in asked if each.task == "characters" and each.recipe.seed == 1)
+        return {**reasons, **{each.digest: "the loss is nan at step 3." for each in wrong}}
+
+    made = Workshop._make
+    monkeypatch.setattr(Workshop, "_make", lost)
+    rows = claim.experiment(tiny_workshop(models)).rows
+    gone = rows[rows["measure"] == FAILED]
+    trained = claim.name not in ("untrained-block", "pre-norm-reversal")
+    assert len(gone) == trained
+    assert set(gone["model"]) <= {"characters, causal"}
+    assert set(measured(rows)["revision"]) >= {"seed 0"}
+    assert not trained or "characters, causal (seed 1)" in claim.verdict(rows).said
+
+
+def test_clouds_are_of_the_head_that_is_pulled_most(models: Path) -> None:
+    workshop = tiny_workshop(models)
+    asked = [(training.MODEL, seed, workshop.experiment("characters", seed=seed)) for seed in range(2)]
+    ended, _ = workshop.train(asked)
+    points = clouds.clouds(ended)
+    assert set(points["picture"]) == set(clouds.AXES)
+    assert set(points["series"]) == {
+        f"{what}, step {step}" for what in ("queries", "keys") for step in (0, 4)
+    }
+    rows = read_training(ended[0].folder, model="m", seed=0, heads=True).set_index(["layer", "head"])
+    pull = 1.0
+    for name in ("query_key_cosine", "query_relative_drift", "key_relative_drift"):
+        pull = pull * rows[rows["measure"] == name]["value"].abs()
+    assert set(zip(points["layer"], points["head"], strict=True)) == {pull.idxmax()}
+    charts = clouds.draw_clouds(points)
+    assert [chart.title for chart in charts] == list(clouds.AXES.values())
+    assert all(len(chart.series) == 4 and chart.centred for chart in charts)
+    assert clouds.draw_clouds(clouds.clouds([])) == []
+
+
+def test_a_sign_that_no_head_has_turns_the_verdict() -> None:
+    rows = CASES["queries-and-keys"].agree
+    mine = rows["measure"] == "query_key_cosine"
+    same = rows.assign(value=rows["value"].where(~mine, rows["value"].abs()))
+    assert training.judge_drift(rows).held is True
+    assert training.judge_drift(same).held is False
 
 
 def test_every_arm_is_there_in_every_modality(models: Path) -> None:

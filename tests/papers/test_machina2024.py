@@ -14,6 +14,7 @@ import transformers
 
 from isoscope.geometry import cosine
 from isoscope.models.weights import open_weights
+from isoscope.papers.claims import measured
 from isoscope.papers.machina2024 import PAPER, along, sizes, vocabulary
 from isoscope.papers.machina2024 import arms as arms_module
 from isoscope.papers.machina2024.arms import STEPS, Plan, arms, tied
@@ -22,6 +23,7 @@ from isoscope.papers.machina2024.judging import I_OWN, I_UNIT, PUBLIC, by_group,
 from isoscope.papers.machina2024.weighing import INPUT, OUTPUT, TIED, vocabularies
 from isoscope.papers.workshop import Workshop
 from isoscope.results.schema import frame
+from isoscope.results.trajectory import FAILED
 from isoscope.stats.types import Types
 from tests.models.tiny import CONFIGS, tokenizer
 from tests.papers.cases import row, tiny_workshop
@@ -50,10 +52,10 @@ def rows(workshop: Workshop) -> pd.DataFrame:
 
 def test_every_model_is_weighed_at_every_step(workshop: Workshop, rows: pd.DataFrame) -> None:
     made = arms(workshop)
-    assert [arm.name for arm in made] == ["width 4", "width 8", "width 16", "width 8, tied"]
-    for arm in made:
-        own = rows[(rows["model"] == arm.name) & (rows["revision"] == f"seed {arm.seed}")]
-        kinds = {TIED} if "tied" in arm.name else {INPUT, OUTPUT}
+    assert [name for name, *_ in made] == ["width 4", "width 8", "width 16", "width 8, tied"]
+    for name, seed, _ in made:
+        own = rows[(rows["model"] == name) & (rows["revision"] == f"seed {seed}")]
+        kinds = {TIED} if "tied" in name else {INPUT, OUTPUT}
         assert kinds == set(own["kind"]) & {TIED, INPUT, OUTPUT}
         for kind in (*kinds, "output", "norm_output", "output_gradient"):
             there = set(own.loc[own["kind"] == kind, "step"])
@@ -67,8 +69,23 @@ def test_a_claim_is_tried_judged_and_drawn(workshop: Workshop, rows: pd.DataFram
     assert claim.verdict(found.rows).held is None  # type: ignore[attr-defined]  # one seed has no interval
     points = pd.DataFrame() if found.points is None else found.points
     charts = claim.draw(found.rows, points)  # type: ignore[attr-defined]
-    assert 1 <= len(charts) <= 6
+    assert 1 <= len(charts) <= 7
     assert all(chart.series for chart in charts)
+
+
+def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
+    workshop: Workshop, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, seed, wrong = arms(workshop)[1]
+    monkeypatch.setattr(Workshop, "_make", lambda self, asked: {wrong.digest: "the loss is nan at step 3."})
+    found = along.along_training(workshop)[0]
+    lost = found[found["measure"] == FAILED]
+    assert lost[["model", "revision"]].to_numpy().tolist() == [[name, f"seed {seed}"]]
+    assert set(measured(found)["model"]) == set(rows["model"]) - {name}
+    for claim in PAPER.claims:
+        own = claim.experiment(workshop)
+        assert f"{name} (seed {seed})" in claim.verdict(own.rows).said
+        assert claim.draw(own.rows, pd.DataFrame() if own.points is None else own.points)
 
 
 def test_what_is_weighed_is_not_weighed_again(
@@ -80,7 +97,7 @@ def test_what_is_weighed_is_not_weighed_again(
     monkeypatch.setattr(along, "weigh_checkpoint", refuse)
     again = along.along_training(workshop)[0]
     pd.testing.assert_frame_equal(again, rows)
-    victim = next((workshop.models / f"weighed-{arms(workshop)[0].experiment.digest}" / "rows").iterdir())
+    victim = next((workshop.models / f"weighed-{arms(workshop)[0][2].digest}" / "rows").iterdir())
     held = victim.read_bytes()
     victim.unlink()
     with pytest.raises(AssertionError, match="weighed again"):
@@ -89,7 +106,7 @@ def test_what_is_weighed_is_not_weighed_again(
 
 
 def test_a_tied_model_has_one_matrix_and_learns_it_from_both_ends(workshop: Workshop) -> None:
-    plain = arms(workshop)[0].experiment
+    plain = arms(workshop)[0][2]
     lesson = plain.lesson()
     model, other = tied(plain).build(lesson), plain.build(lesson)
     own = model.state_dict()

@@ -17,11 +17,11 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.papers import workshop as room
-from isoscope.papers.claims import measured
-from isoscope.papers.intervals import apart, correlation, over, paired
+from isoscope.papers.claims import Verdict, all_of, is_above, is_below, lacking, measured
+from isoscope.papers.intervals import Interval, apart, correlation, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.scales import SCALES, scale_of
-from isoscope.papers.workshop import Workshop, parse_data, read_training, reopened
+from isoscope.papers.workshop import LONGEST, Workshop, parse_data, read_training, reopened
 from isoscope.results.schema import frame
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
@@ -30,8 +30,10 @@ from tests.papers.cases import row, tiny_workshop
 def test_a_model_is_trained_once_and_read_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = tiny_workshop(tmp_path)
     asked = workshop.experiment("characters", seed=3)
-    folder, again = workshop.train([asked, asked])
-    assert folder == again == workshop.trained(asked)
+    (one, two), lost = workshop.train([("mine", 3, asked), ("also", 3, asked)])
+    folder = workshop.trained(asked)
+    assert one.folder == two.folder == folder
+    assert (one.name, two.name, len(lost)) == ("mine", "also", 0)
     rows = read_training(folder, ["mean_cosine", "loss"], model="mine", seed=3, steps="all")
     assert set(rows["step"]) == {0, 1, 2, 4}
     assert set(rows["model"]) == {"mine"}
@@ -53,6 +55,47 @@ def test_a_model_is_trained_once_and_read_by_step(tmp_path: Path, monkeypatch: p
     replace(workshop, seeds=9).trained(asked)  # another paper that asks for the same
     with pytest.raises(AssertionError):
         workshop.trained(workshop.experiment("characters", seed=4))
+
+
+def test_a_training_that_goes_wrong_costs_no_other(tmp_path: Path) -> None:
+    workshop = tiny_workshop(tmp_path)
+    sound, wrong = (workshop.experiment("characters", seed=seed) for seed in (0, 1))
+    wrong = replace(wrong, recipe=replace(wrong.recipe, rate=1e30, steps=20, warmup=0))
+    for room_ in (workshop, replace(workshop, parallel=2)):
+        ended, lost = room_.train([("mine", 1, wrong), ("mine", 0, sound)])
+        assert [(each.name, each.seed) for each in ended] == [("mine", 0)]
+        assert lost["measure"].tolist() == [FAILED]
+        assert lost[["model", "revision"]].to_numpy().tolist() == [["mine", "seed 1"]]
+        assert "at step" in lost["note"].item()
+    with pytest.raises(IsoscopeError, match="at step"):
+        workshop.trained(wrong)
+    assert "Not measured: mine (seed 1)" in lacking(lost)
+
+
+def test_sequences_of_sound_are_no_longer_than_recordings(tmp_path: Path) -> None:
+    for scale in SCALES:
+        asked = Workshop(scale, tmp_path, 3).experiment("frames")
+        assert asked.length <= LONGEST["frames"]
+        assert asked.lesson().length == asked.length, "the embedded tones are long enough"
+        assert Workshop(scale, tmp_path, 3).experiment("characters").length == scale.arm.length
+
+
+def test_one_of_many_looks_does_not_turn_a_verdict() -> None:
+    random = np.random.default_rng(2)
+    turned = {"one look": 0, "eight": 0}
+    for _ in range(600):  # nothing is there: each number is above or below 0 by chance
+        parts = [is_above(over(random.normal(0, 1, 5).tolist()), 0, "") for _ in range(8)]
+        turned["one look"] += any(part.held is False for part in parts)
+        turned["eight"] += all_of(parts).held is False
+    assert turned["one look"] > 0.12 * 600
+    assert turned["eight"] < 0.05 * 600
+    alone = is_below(Interval(1.0, 0.5, 1.5, 5), 0, "")
+    assert all_of([alone]).held is False
+    sure = is_below(Interval(1.0, 0.99, 1.01, 5), 0, "")
+    assert all_of([sure, *[is_below(Interval(-1.0, -1.1, -0.9, 5), 0, "")] * 7]).held is False
+    told = all_of([is_below(Interval(1.0, 0.1, 1.9, 5), 0, ""), Verdict(True, "")])
+    assert told.held is None
+    assert "1 is the other way, but not by an interval for 2 looks" in told.said
 
 
 def test_answers_come_in_order_also_from_processes(tmp_path: Path) -> None:

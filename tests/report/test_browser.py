@@ -138,6 +138,30 @@ def test_the_table_sorts_both_ways_with_the_undefined_last(browser: Any, tmp_pat
     opened.context.close()
 
 
+def test_the_table_is_filtered_copied_and_saved(browser: Any, tmp_path: Path) -> None:
+    rows = [row("drift", 0.1 + i / 3, layer=i, model='=cmd|"x"', note="a, b") for i in range(12)]
+    rows += [row("mean_norm", 1.0, layer=1, model="plain")]
+    opened = Opened(browser, write(tmp_path, rows), permissions=["clipboard-read", "clipboard-write"])
+    tools = opened.page.locator(".tools")
+    tools.get_by_label("Filter").fill("LAYER 1 drift")
+    shown = opened.page.locator("table.rows tbody tr:visible")
+    assert shown.count() == 3 and tools.locator("output").inner_text() == "3 of 13 rows"  # 1, 10, 11
+    tools.get_by_role("button", name="Copy").click()
+    copied = opened.page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert len(copied) == 4 and len(set(map(lambda line: line.count("\t"), copied))) == 1
+    with opened.page.expect_download() as waited:
+        tools.get_by_role("button", name="CSV").click()
+    saved = pd.read_csv(waited.value.path())
+    assert list(saved["value"]) == [0.1 + i / 3 for i in (1, 10, 11)]
+    assert set(saved["model"]) == {'\'=cmd|"x"'} and set(saved["note"]) == {"a, b"}
+    tools.get_by_label("Filter").fill("nothing such")
+    assert shown.count() == 0
+    tools.get_by_label("Filter").fill("")
+    assert shown.count() == 13
+    assert opened.complaints == []
+    opened.context.close()
+
+
 def brightness(colour: str) -> float:
     parts = [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     return sum(parts) / 3

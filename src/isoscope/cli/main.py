@@ -12,11 +12,14 @@ from functools import wraps
 import typer
 
 from isoscope.cli import (
+    advise,
     block,
     cloud,
     compare,
     contrast,
     demo,
+    figure,
+    impact,
     listing,
     measure,
     repair,
@@ -24,6 +27,7 @@ from isoscope.cli import (
     reproduce,
     sweep,
     train,
+    watch,
     weights,
 )
 from isoscope.errors import IsoscopeError
@@ -60,12 +64,16 @@ _verb("cloud", cloud.cloud)
 _verb("compare", compare.compare)
 _verb("list", listing.list_)
 _verb("report", report.report)
+_verb("watch", watch.watch)
+_verb("figure", figure.figure)
 _verb("demo", demo.demo)
 _verb("train", train.train)
 _verb("contrast", contrast.contrast)
 _verb("block", block.block)
 _verb("sweep", sweep.sweep)
+_verb("advise", advise.advise)
 _verb("repair", repair.repair)
+_verb("impact", impact.impact)
 _verb("reproduce", reproduce.reproduce)
 
 

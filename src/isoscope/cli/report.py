@@ -24,6 +24,11 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
         finish_block(folder)
         return
+    if folder.run.kind == "advise":
+        from isoscope.cli.screen_advise import finish_advise
+
+        finish_advise(folder)
+        return
     if folder.run.kind == "reproduce":
         from isoscope.cli.screen_reproduce import finish_reproduce
 

@@ -48,6 +48,7 @@ def reproduce(
     from isoscope.cli import screen
     from isoscope.cli.options import parse_names
     from isoscope.cli.screen_reproduce import chosen, finish_reproduce
+    from isoscope.data.documents import refuse_missing
     from isoscope.lab.experiment import device_for
     from isoscope.papers.paper import left, make, run_of
     from isoscope.papers.scales import scale_of
@@ -57,6 +58,8 @@ def reproduce(
 
     asked, size, given = paper_of(paper), scale_of(scale), parse_data(data)
     wanted = chosen(asked, parse_names(claims))
+    for address in given.values():
+        refuse_missing(address)
     where = device_for(device if device or scale != "laptop" else "cpu")
     room = Workshop(size, Path("models"), seeds or size.seeds, where, given, parallel or size.parallel)
     run = run_of(asked, room)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from isoscope.cli import screen
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.papers.claims import Claim
+from isoscope.papers.claims import Claim, called
 from isoscope.papers.paper import Judged, Paper, headline, judged
 from isoscope.papers.table import paper_of
 from isoscope.results import store
@@ -22,6 +22,8 @@ _STYLES = {True: "green", False: "red", None: "yellow"}
 def chosen(paper: Paper, names: Sequence[str] | None) -> list[Claim]:
     """The claims of these names, or all."""
     known = {claim.name: claim for claim in paper.claims}
+    if names is not None and not names:
+        raise IsoscopeError(f"--claims names none; leave it out for all, or take of: {', '.join(known)}.")
     for name in names or []:
         if name not in known:
             raise unknown_name(f"claim of {paper.name}", name, known)
@@ -95,7 +97,8 @@ def _write_page(folder: RunFolder, paper: Paper, found: Sequence[Judged]) -> str
 def _notes(each: Judged, noted: object) -> list[str]:
     """Remarks of the experiment, and the reasons of what could not be measured."""
     lost = each.rows[each.rows["measure"] == FAILED]
-    reasons = [f"{model}: {why}" for model, why in zip(lost["model"], lost["note"], strict=True)]
+    places = zip(lost["model"], lost["revision"], lost["note"], strict=True)
+    reasons = [f"{called(model, revision)}: {why}" for model, revision, why in places]
     return list(dict.fromkeys([*map(str, noted if isinstance(noted, list) else []), *reasons]))
 
 

@@ -223,10 +223,9 @@ def _sliced(
         scatter += keep @ (part - own) ** 2 + seen * share * (own - mean) ** 2
         mean = mean + share * (own - mean)
         seen = seen + count
-    dimensions = (mean, scatter, largest, beyond)
     if not by_dimension:
-        dimensions = tuple(torch.full_like(each, torch.nan) for each in dimensions)
-    return (*sums, squares, *dimensions)
+        return (*sums, squares, *torch.full((4, width), torch.nan, dtype=torch.float64, device=device))
+    return (*sums, squares, mean, scatter, largest, beyond)
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:

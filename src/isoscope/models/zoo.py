@@ -195,12 +195,18 @@ def hub_address(address: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def not_here(name: str, hub: str, revision: str | None) -> IsoscopeError:
-    """Say what a name of the zoo is, that its weights are not here, and how to get them."""
-    at = f" --revision {revision}" if revision else ""
+    """Say what a name of the zoo is, that its weights are not here, and how to get them.
+
+    A checkpoint goes by way of the hub's cache: a folder of the model's name would be taken for its end.
+    """
+    get = f"hf download {hub}{f' --revision {revision}' if revision else ''}"
+    if revision is None and hub == NAMES[name].hub:
+        how = f"run `{get} --local-dir {name}` where there is a network, and put the folder here."
+    else:
+        how = f"run `{get}` where there is a network, and bring its cache here (HF_HOME says where it is)."
     return IsoscopeError(
         f"'{name}' is {NAMES[name].title}, {hub} on the hub, which cannot be reached, and its weights are "
-        f"not on this machine: run `hf download {hub}{at} --local-dir {name}` where there is a network, and "
-        "put the folder here."
+        f"not on this machine: {how}"
     )
 
 

@@ -1,8 +1,10 @@
 """What a claim is: the paper's expectation, an experiment that makes rows, and a judge who reads only those.
 
 Decided here: a verdict is derived from intervals, never from bare points; where no interval can be had it is
-undecided and says why. What could not be made is a row `failed` with its reason, so that nothing is skipped
-in silence, and the page and the verdict can be made anew from the rows alone, anywhere.
+undecided and says why. A claim that hangs on k numbers holds where each does, and fails where one is the
+other way by an interval of 1 − .05/k: by its own 95 % one of many is so by chance. What could not be made is
+a row `failed` with its reason, so that nothing is skipped in silence, and the page and the verdict can be
+made anew from the rows alone, anywhere.
 """
 
 from __future__ import annotations
@@ -28,16 +30,28 @@ WORDS = {True: "as expected", False: "not as expected", None: "undecided at this
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether it held (None: cannot be told), one sentence with the numbers that decide, and more of them."""
+    """Whether it held (None: cannot be told), one sentence with the numbers that decide, and more of them.
+
+    `found` is the interval that was held against `level`, where it is one.
+    """
 
     held: bool | None
     said: str
     details: str = ""
+    found: Interval | None = None
+    level: float = math.nan
 
     @property
     def word(self) -> str:
         """In words."""
         return WORDS[self.held]
+
+    def stands(self, looks: int) -> bool:
+        """Whether it is decided also where it is one of so many looks."""
+        if self.held is None or self.found is None:
+            return self.held is not None
+        wide = self.found.widened(looks)
+        return wide.above(self.level) or wide.below(self.level)
 
 
 @dataclass(frozen=True)
@@ -89,9 +103,19 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def lacking(rows: pd.DataFrame) -> str:
-    """Which models failed, as the end of a sentence; empty where none did."""
-    names = list(dict.fromkeys(map(str, rows.loc[rows["measure"] == FAILED, "model"])))
+    """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
+    lost = rows[rows["measure"] == FAILED]
+    names = list(dict.fromkeys(map(called, lost["model"], lost["revision"])))
     return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
+
+
+def called(model: object, revision: object) -> str:
+    """A model, with its seed or checkpoint where it has one.
+
+    >>> called("characters, causal", "seed 3"), called("bert", "")
+    ('characters, causal (seed 3)', 'bert')
+    """
+    return f"{model} ({revision})" if revision else str(model)
 
 
 def is_above(found: Interval, level: float, what: str) -> Verdict:
@@ -112,16 +136,26 @@ def _against(found: Interval, level: float, what: str, *, held: bool, turned: bo
     else:
         end = "not told from" if found.bounded else "which without an interval is not told from"
     return Verdict(
-        True if held else False if turned else None, f"{what} is {found.said}, {end} {short(level)}."
+        True if held else False if turned else None,
+        f"{what} is {found.said}, {end} {short(level)}.",
+        found=found,
+        level=level,
     )
 
 
 def all_of(parts: Sequence[Verdict], said: str = "") -> Verdict:
-    """Held where every part held, not where one did not, else undecided; says `said`, or all they say.
+    """Held where every part held, not where one surely did not, else undecided; says `said`, or all they say.
+
+    Surely is by an interval for as many looks as there are parts.
 
     >>> all_of([Verdict(True, "One."), Verdict(None, "Two.")]).word
     'undecided at this scale'
     """
-    held = [part.held for part in parts]
-    whole = False if False in held else None if None in held or not held else True
-    return Verdict(whole, said or " ".join(part.said for part in parts))
+    turned = [part for part in parts if part.held is False]
+    told = said or " ".join(part.said for part in parts)
+    if any(part.stands(len(parts)) for part in turned):
+        return Verdict(False, told)
+    if turned:
+        which = f"{len(turned)} {'is' if len(turned) == 1 else 'are'} the other way"
+        told += f" Of {len(parts)} numbers {which}, but not by an interval for {len(parts)} looks."
+    return Verdict(True if parts and all(part.held for part in parts) else None, told)

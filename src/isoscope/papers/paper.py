@@ -58,11 +58,15 @@ class Judged:
 
 
 def run_of(paper: Paper, workshop: Workshop) -> Run:
-    """What is asked of every claim alike; where models are kept and on what device is no part of it."""
+    """What is asked of every claim alike; where models are kept and on what device is no part of it.
+
+    Sizes are: rows of a scale whose sizes were others are not gone on with.
+    """
     question: dict[str, object] = {
         "paper": paper.name,
         "scale": workshop.scale.name,
         "seeds": workshop.seeds,
+        **workshop.scale.sizes,
         **{kind: workshop.address(kind) for kind in ("text", "images", "sound")},
     }
     run = new_run(KIND, paper.title, question, MEASURES)

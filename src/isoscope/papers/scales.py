@@ -25,6 +25,18 @@ class Size:
     rate: float
     checkpoints: str
 
+    @property
+    def said(self) -> str:
+        """In words.
+
+        >>> Size(6, 384, 6, 256, 1000, 32, 1e-3, "1000").said
+        '6 layers, width 384, 6 heads, 1000 steps of 32 × 256 at rate 0.001, looked at 1000'
+        """
+        return (
+            f"{self.layers} layers, width {self.width}, {self.heads} heads, {self.steps} steps of "
+            f"{self.batch_size} × {self.length} at rate {self.rate:g}, looked at {self.checkpoints}"
+        )
+
 
 _BLOCK = Setting(passes=0)
 
@@ -46,9 +58,15 @@ class Scale:
     public: bool = False
     block: Setting = _BLOCK
 
+    @property
+    def sizes(self) -> dict[str, object]:
+        """What it says of the size of every model, as a run's question has it."""
+        block = f"{self.block.sequences} × {self.block.length}"
+        return {"arm": self.arm.said, "trajectory": self.trajectory.said, "block": block}
 
-_GPU_ARM = Size(6, 384, 6, 256, steps=2000, batch_size=32, rate=1e-3, checkpoints="2000")
-_GPU_TRAJECTORY = Size(8, 512, 8, 256, steps=4000, batch_size=64, rate=1e-3, checkpoints="log:60")
+
+_GPU_ARM = Size(6, 384, 6, 256, steps=1000, batch_size=32, rate=1e-3, checkpoints="1000")
+_GPU_TRAJECTORY = Size(8, 512, 8, 256, steps=1500, batch_size=32, rate=1e-3, checkpoints="log:60")
 
 SCALES = (
     Scale(
@@ -62,7 +80,7 @@ SCALES = (
     ),
     Scale(
         "gpu",
-        "larger lab models, from real data where --data gives it; hours on one GPU",
+        "larger lab models, from real data where --data gives it; half an hour on one GPU",
         arm=_GPU_ARM,
         trajectory=_GPU_TRAJECTORY,
         seeds=5,

@@ -2,7 +2,8 @@
 
 A model of the lab is trained into MODELS/DIGEST, a run folder of its own; whoever asks for the same again, a
 claim or another paper, finds it there, and one that was stopped goes on. Decided here: a training computes
-with one thread, so that two run side by side and rows do not say how many did.
+with one thread, so that two run side by side and rows do not say how many did; and one that goes wrong costs
+its own arm and seed, not the claim.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from isoscope.measures.table import choose
 from isoscope.models.source import load
 from isoscope.papers.claims import failed
 from isoscope.papers.scales import Scale, Size
+from isoscope.results.schema import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.alarms import Alarm
@@ -37,11 +39,13 @@ from isoscope.run.provenance import new_run
 from isoscope.run.sweep.checkpoints import in_folder, in_order
 from isoscope.run.sweep.job import Opened
 from isoscope.run.sweep.threads import so_many_threads
-from isoscope.run.sweep.worker import _end_with_parent
+from isoscope.run.sweep.worker import end_with_parent
 
 KINDS = ("text", "images", "sound")
 _DATA = {"images": "images", "frames": "sound"}  # of a task; the others learn from text
 EMBEDDED = "embedded"
+LONGEST = {"frames": 64}
+"""Of a task, what a sequence may have at most: a spoken digit is .6 s, 64 frames, and a tone has 98."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -50,6 +54,16 @@ Progress = Callable[[int, int | None], None]
 
 def _silent(done: int, total: int | None) -> None:
     """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training that came to its end: what rows call it, its seed, and its run folder."""
+
+    name: str
+    seed: int
+    experiment: Experiment
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,7 @@ class Workshop:
             layers=own.layers,
             width=own.width,
             heads=own.heads,
-            length=own.length,
+            length=min(own.length, LONGEST.get(task, own.length)),
             data=self.address(_DATA.get(task, "text")),
             checkpoints=own.checkpoints,
             recipe=Recipe(
@@ -114,14 +128,34 @@ class Workshop:
 
     def trained(self, experiment: Experiment) -> Path:
         """The run folder of a training, which is made where it is not there or not at its end."""
-        return self.train([experiment])[0]
+        for reason in self._make([experiment]).values():
+            raise IsoscopeError(reason)
+        return self._folder(experiment)
 
-    def train(self, experiments: Iterable[Experiment]) -> list[Path]:
-        """The run folders of trainings; those that are left are made side by side."""
-        asked = list(experiments)
-        left = list({each.digest: each for each in asked if not self._at_end(each)}.values())
-        self.side_by_side(_train, [(each, self._folder(each), self.device) for each in left])
-        return [self._folder(each) for each in asked]
+    def train(self, asked: Iterable[tuple[str, int, Experiment]]) -> tuple[list[Trained], pd.DataFrame]:
+        """Trainings by name and seed: those that came to their end, and a row `failed` for each other.
+
+        What is not there yet is made side by side.
+        """
+        wanted = list(asked)
+        lost = self._make(each for *_, each in wanted)
+        ended = [
+            Trained(name, seed, each, self._folder(each))
+            for name, seed, each in wanted
+            if each.digest not in lost
+        ]
+        rows = [
+            failed(name, lost[each.digest], f"seed {seed}")
+            for name, seed, each in wanted
+            if each.digest in lost
+        ]
+        return ended, pd.concat([frame([]), *rows], ignore_index=True)
+
+    def _make(self, experiments: Iterable[Experiment]) -> dict[str, str]:
+        """Make the trainings that are left; the reasons of those that went wrong, by digest."""
+        left = list({each.digest: each for each in experiments if not self._at_end(each)}.values())
+        reasons = self.side_by_side(_train, [(each, self._folder(each), self.device) for each in left])
+        return {each.digest: why for each, why in zip(left, reasons, strict=True) if why}
 
     def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """The answers of a function of a module to items, in their order, so many at once in processes."""
@@ -231,14 +265,21 @@ def _alone(function: Callable[[Item], Answer], item: Item) -> Answer:
 def _begin() -> None:
     """A process computes with one thread and ends with its parent: the next run may train the same models."""
     torch.set_num_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _train(asked: tuple[Experiment, Path, str]) -> None:
+def _train(asked: tuple[Experiment, Path, str]) -> str:
+    """Train to the end; the reason where that cannot be, else nothing."""
     experiment, folder, device = asked
-    underway = Underway(experiment, folder, device=device, on_alarm=_heard)
-    with underway.monitor:
-        underway.go_on()
+    try:
+        underway = Underway(experiment, folder, device=device, on_alarm=_heard)
+        with underway.monitor:
+            underway.go_on()
+    except IsoscopeError as reason:
+        return str(reason)
+    except (RuntimeError, OSError) as reason:  # a GPU without memory, a disk without room
+        return f"{type(reason).__name__}: {str(reason).splitlines()[0] if str(reason) else 'no reason given'}"
+    return ""
 
 
 def _heard(alarm: Alarm) -> None:

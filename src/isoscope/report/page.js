@@ -62,23 +62,3 @@ unfold(decodeURIComponent(location.hash.slice(1)));
 for (const link of document.querySelectorAll("nav a")) {
   link.addEventListener("click", () => unfold(link.getAttribute("href").slice(1)));
 }
-
-// The table sorts by the heading that is clicked; what has no value comes last either way.
-function compare(a, b) {
-  if (a.key === "" || b.key === "") return (a.key === "") - (b.key === "");
-  return a.sign * (a.number ? Number(a.key) - Number(b.key) : a.key.localeCompare(b.key, "en"));
-}
-
-for (const heading of document.querySelectorAll("table.rows th")) {
-  heading.querySelector("button").addEventListener("click", () => {
-    const sign = heading.ariaSort === "ascending" ? -1 : 1;
-    for (const other of heading.parentNode.children) other.ariaSort = "none";
-    heading.ariaSort = sign > 0 ? "ascending" : "descending";
-    const body = heading.closest("table").tBodies[0];
-    const lines = [...body.rows].map((row) => {
-      const { key, number } = row.cells[heading.cellIndex].dataset;
-      return { row, key, sign, number: number !== undefined };
-    });
-    body.append(...lines.sort(compare).map(({ row }) => row));
-  });
-}

@@ -36,7 +36,7 @@ from isoscope.results.schema import Run
 if TYPE_CHECKING:
     from isoscope.report.sweep import Swept
 
-_SCRIPTS = ("page.js", "picker.js", "clouds.js", "weights.js", "sweep.js")
+_SCRIPTS = ("page.js", "table.js", "picker.js", "clouds.js", "weights.js", "sweep.js")
 
 
 def page(

@@ -27,11 +27,15 @@ NUMBERS = ("step", "value", "null", "95 % interval", "n")
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, and the key it is sorted by: a number where `number`, else the text."""
+    """What a cell shows, and the key it is sorted by: a number where `number`, else the text.
+
+    Where `exact`, the key is what is shown with all its digits.
+    """
 
     text: str
     key: str
     number: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def _words(text: str) -> Cell:
 def _number(value: float | None) -> Cell:
     if value is None:
         return Cell(ABSENT, "", True)
-    return Cell(f"{value:,}" if isinstance(value, int) else short(value), _key(value), True)
+    return Cell(f"{value:,}" if isinstance(value, int) else short(value), _key(value), True, True)
 
 
 def _key(value: float) -> str:

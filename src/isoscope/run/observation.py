@@ -113,7 +113,9 @@ class Observation:
         vars(self).update(held | {"measures": choose(held["measures"])})
 
     def _repr_html_(self) -> str:
-        return self.frame().to_html(index=False)
+        from isoscope.report.notebook import html_of
+
+        return html_of(self.frame(), self.notes())
 
     @cached_property
     def _readings(self) -> list[tuple[Site, int | None, str, Reading]]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, Look, looked, public, unread
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop
 from isoscope.report.charts import Chart, Series
+from isoscope.results.points import points_frame
 from isoscope.results.trajectory import FAILED
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
@@ -27,13 +28,10 @@ def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
         for seed in range(workshop.seeds)
         for name in (DEEP, DEEP_LOCATER)
     ]
-    looks = []
-    for folder, (name, seed, each) in zip(workshop.train(one for *_, one in asked), asked, strict=True):
-        steps = (each.recipe.steps,)
-        looks.append(Look(folder, name, seed, steps, steps, workshop.device))
-    found = looked(workshop, looks)
-    rows = pd.concat([*(each for each, _ in found), public(workshop)], ignore_index=True)
-    curves = found[0][1]
+    ended, lost = workshop.train(asked)
+    found = looked(workshop, [at_end(each, workshop.device) for each in ended])
+    rows = pd.concat([*(each for each, _ in found), lost, public(workshop)], ignore_index=True)
+    curves = found[0][1] if found else points_frame([])
     return rows, curves[curves["picture"] == "propagation"].reset_index(drop=True)
 
 

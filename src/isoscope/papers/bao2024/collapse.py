@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pandas as pd
 
-from isoscope.lab.checkpoints import due
-from isoscope.papers.bao2024.heads import ON_DATA
+from isoscope.papers.bao2024.heads import along_steps
 from isoscope.papers.bao2024.models import SHALLOW, TASK
 from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, asked_of
-from isoscope.papers.bao2024.reading import Look, looked
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.bao2024.reading import at_end, looked
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import Interval, by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import along, series
 from isoscope.papers.workshop import Workshop, read_training
 from isoscope.report.charts import Chart, Series
-from isoscope.results.trajectory import thinned
 
 ALONG = "along training"
 OF_TRAINING = ("normalised_entropy", "rank_residual")
@@ -30,18 +29,19 @@ def experiment(workshop: Workshop) -> Found:
     seeds = range(workshop.seeds)
     asked = [(ALONG, seed, workshop.experiment(TASK, seed=seed, size="trajectory")) for seed in seeds]
     asked += [each for each in asked_of(workshop) if each[0].endswith((f": {NONE}", f": {MAIN}"))]
-    parts, looks = [], []
-    for folder, (name, seed, each) in zip(workshop.train(one for *_, one in asked), asked, strict=True):
-        whole = name == ALONG
-        steps = due(each.checkpoints, each.recipe.steps) if whole else (each.recipe.steps,)
-        parts.append(
-            read_training(folder, OF_TRAINING, model=name, seed=seed, steps="all" if whole else "last")
-        )
-        on_data = tuple(thinned(steps, ON_DATA)) if whole else steps  # as other claims ask for: read once
-        looks.append(Look(folder, name, seed, steps, on_data, workshop.device))
+    ended, lost = workshop.train(asked)
+    parts: list[pd.DataFrame] = []
+    for each in ended:
+        steps: Literal["all", "last"] = "all" if each.name == ALONG else "last"
+        rows = read_training(each.folder, OF_TRAINING, model=each.name, seed=each.seed, steps=steps)
+        parts.append(rows)
+    looks = [
+        along_steps(each, workshop.device) if each.name == ALONG else at_end(each, workshop.device)
+        for each in ended
+    ]
     for rows, _ in looked(workshop, looks):
         parts.append(rows[rows["measure"].isin(OF_WEIGHTS) & rows["head"].isna()])
-    return Found(pd.concat(parts, ignore_index=True))
+    return Found(pd.concat([*parts, lost], ignore_index=True))
 
 
 def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
     said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
     parts = [is_below(norm, 0, ""), is_above(entropy, 0, ""), is_above(residual, -MARGIN, "")]
-    return replace(all_of(parts, said), details=" ".join(told))
+    return replace(all_of(parts, said + lacking(rows)), details=" ".join(told))
 
 
 def _shapes(rows: pd.DataFrame) -> list[str]:

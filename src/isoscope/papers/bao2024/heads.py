@@ -12,11 +12,10 @@ from isoscope.papers.bao2024.reading import PUBLIC, SHARES, Look, is_localised, 
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along
-from isoscope.papers.workshop import Workshop
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.report.charts import Chart, Series
 from isoscope.report.numbers import short
 from isoscope.report.regimes import REGIMES
-from isoscope.results.schema import frame
 from isoscope.results.trajectory import FAILED, thinned
 
 MODEL = "characters, causal"
@@ -28,18 +27,22 @@ KEPT = (*PLANES, *PLANES.values(), *SHARES.values(), "trace_square", "lean", "qu
 
 def experiment(workshop: Workshop) -> Found:
     """The heads of language models by character, along training, and of public models where they are read."""
-    seeds = range(workshop.seeds)
-    asked = [workshop.experiment("characters", seed=seed, size="trajectory") for seed in seeds]
-    steps = due(asked[0].checkpoints, asked[0].recipe.steps)
-    some = tuple(thinned(steps, ON_DATA))
-    looks = [
-        Look(folder, MODEL, seed, steps, some, workshop.device)
-        for folder, seed in zip(workshop.train(asked), seeds, strict=True)
+    asked = [
+        (MODEL, seed, workshop.experiment("characters", seed=seed, size="trajectory"))
+        for seed in range(workshop.seeds)
     ]
-    parts = [rows for rows, _ in looked(workshop, looks)]
-    every = pd.concat([*parts, public(workshop), frame([])], ignore_index=True)
+    ended, lost = workshop.train(asked)
+    parts = [rows for rows, _ in looked(workshop, [along_steps(each, workshop.device) for each in ended])]
+    every = pd.concat([*parts, lost, public(workshop)], ignore_index=True)
     kept = every[every["measure"].isin([*KEPT, FAILED])]
     return Found(kept.reset_index(drop=True), notes=_notes(kept))
+
+
+def along_steps(training: Trained, device: str) -> Look:
+    """A training that is read at every step that was kept, and at some of them with its data."""
+    steps = due(training.experiment.checkpoints, training.experiment.recipe.steps)
+    some = tuple(thinned(steps, ON_DATA))
+    return Look(training.folder, training.name, training.seed, steps, some, device)
 
 
 def _notes(rows: pd.DataFrame) -> tuple[str, ...]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from isoscope.errors import IsoscopeError
 from isoscope.lab.experiment import Experiment
 from isoscope.papers.bao2024.models import (
     SHALLOW,
@@ -21,8 +19,8 @@ from isoscope.papers.bao2024.models import (
     settings,
     shallow,
 )
-from isoscope.papers.bao2024.reading import Look, looked
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, failed, is_above, is_below, lacking
+from isoscope.papers.bao2024.reading import at_end, looked
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import Interval, by_seed, over_seeds, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop, read_training
@@ -80,21 +78,15 @@ def deeper(workshop: Workshop) -> str:
 
 def experiment(workshop: Workshop) -> Found:
     """Loss, entropy, spectra and ρ(t) of every arm and seed at the end of training."""
-    asked = asked_of(workshop)
+    ended, lost = workshop.train(asked_of(workshop))
     parts: list[pd.DataFrame] = []
-    looks: list[Look] = []
-    for (name, seed, each), folder in zip(asked, _trained(workshop, asked), strict=True):
-        if isinstance(folder, str):
-            parts.append(failed(name, folder, f"seed {seed}"))
-            continue
-        rows = read_training(folder, ("loss", *OF_TRAINING), model=name, seed=seed)
+    for each in ended:
+        rows = read_training(each.folder, ("loss", *OF_TRAINING), model=each.name, seed=each.seed)
         parts += [rows[rows["measure"] != "loss"], _perplexity(rows)]
-        last = (each.recipe.steps,)
-        looks.append(Look(folder, name, seed, last, last, workshop.device))
-    for rows, _ in looked(workshop, looks):
+    for rows, _ in looked(workshop, [at_end(each, workshop.device) for each in ended]):
         mine = rows["measure"].isin([*OF_WEIGHTS, *OF_DATA]) & rows["head"].isna()
         parts.append(rows[mine])
-    return Found(pd.concat(parts, ignore_index=True), notes=(_least(workshop),))
+    return Found(pd.concat([*parts, lost], ignore_index=True), notes=(_least(workshop),))
 
 
 def _least(workshop: Workshop) -> str:
@@ -107,20 +99,6 @@ def _least(workshop: Workshop) -> str:
         f"variance over all d must be at least τ²(1/(e·d) − 1/d²): 0 with one head, {short(least)} for "
         f"τ = {TARGET:g} in {deeper(workshop)} of width {size.width}. There LocAteR can raise the variance."
     )
-
-
-def _trained(workshop: Workshop, asked: Sequence[tuple[str, int, Experiment]]) -> list[Path | str]:
-    """The folder of each training, or the reason why there is none."""
-    try:
-        return list(workshop.train(each for *_, each in asked))
-    except IsoscopeError:
-        found: list[Path | str] = []
-    for *_, each in asked:  # one that went wrong must not cost the others
-        try:
-            found.append(workshop.trained(each))
-        except IsoscopeError as reason:
-            found.append(str(reason))
-    return found
 
 
 def _perplexity(rows: pd.DataFrame) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from isoscope.measures.table import of_weights
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
 from isoscope.papers.claims import Verdict, failed
-from isoscope.papers.workshop import Workshop
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.report.regimes import LOCALISED
 from isoscope.results.points import points_frame
 from isoscope.results.schema import Row, frame
@@ -64,6 +64,12 @@ class Look:
     def digest(self) -> str:
         """Twelve hex digits of that."""
         return _digest(self.question)
+
+
+def at_end(training: Trained, device: str) -> Look:
+    """A training that is read at its last step, with its data."""
+    last = (training.experiment.recipe.steps,)
+    return Look(training.folder, training.name, training.seed, last, last, device)
 
 
 def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame, pd.DataFrame]]:

@@ -13,7 +13,7 @@ from isoscope.lab.experiment import Experiment
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paired
 from isoscope.papers.lines import series
 from isoscope.papers.scales import Size
@@ -21,6 +21,7 @@ from isoscope.papers.workshop import Workshop
 from isoscope.report.charts import Chart, Series
 from isoscope.report.numbers import short
 from isoscope.results.schema import frame
+from isoscope.results.trajectory import FAILED
 
 STARTS = 12  # seeds of models that are not trained: they cost nothing, and a trace of few heads is noise
 KEPT = ("trace", "frobenius", "spectrum_variance", "spectrum_mean", "lean")
@@ -49,14 +50,14 @@ def shape_of(model: str) -> tuple[int, int]:
 def experiment(workshop: Workshop) -> Found:
     """Heads of models of every size, at the start and trained."""
     asked = [
-        (size, seed, workshop.experiment(TASK, seed=seed, size=size))
+        (called(size), seed, workshop.experiment(TASK, seed=seed, size=size))
         for size in swept(workshop)
         for seed in range(workshop.seeds)
     ]
-    folders = workshop.train(each for *_, each in asked)
+    ended, lost = workshop.train(asked)
     looks = [
-        Look(folder, called(size), seed, (0, size.steps), (), workshop.device)
-        for folder, (size, seed, _) in zip(folders, asked, strict=True)
+        Look(each.folder, each.name, each.seed, (0, each.experiment.recipe.steps), (), workshop.device)
+        for each in ended
     ]
     parts = [rows for rows, _ in looked(workshop, looks)]
     beside = range(workshop.seeds, max(STARTS, workshop.seeds))
@@ -66,8 +67,8 @@ def experiment(workshop: Workshop) -> Found:
         for seed in beside
     ]
     parts += workshop.side_by_side(start, started)
-    rows = pd.concat(parts, ignore_index=True)
-    return Found(rows[rows["measure"].isin(KEPT)].reset_index(drop=True))
+    rows = pd.concat([*parts, lost], ignore_index=True)
+    return Found(rows[rows["measure"].isin((*KEPT, FAILED))].reset_index(drop=True))
 
 
 def start(asked: tuple[str, Experiment]) -> pd.DataFrame:
@@ -89,7 +90,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     lean = _of(rows, "lean")
     pooled = paired(by_seed(_trained(lean, False)), by_seed(_trained(lean, True)))
     parts = [is_below(slopes["lean"], 0, ""), is_above(pooled, 0, "")]
-    parts += [Verdict(False, "") for each in grown.values() if each.below(0)]
+    parts += [Verdict(False, "") for each in grown.values() if each.widened(len(grown)).below(0)]
     told = "; ".join(f"{model} {each.said}" for model, each in grown.items())
     said = (
         f"At the start ‖W‖_F grows with width to the power {slopes['frobenius'].said} (1 for random W) and "
@@ -102,7 +103,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"[{short(math.exp(wider.low))}, {short(math.exp(wider.high))}], mean over sizes and heads: W grows, "
         "and its mean faster."
     )
-    return replace(all_of(parts, said), details=details)
+    return replace(all_of(parts, said + lacking(rows)), details=details)
 
 
 def _logs(rows: pd.DataFrame, really: bool) -> pd.DataFrame:

@@ -114,7 +114,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
             "difference of ρ",
             [_growth(rows, name) for name in LOCALISED],
             log_x=True,
-            levels=((1.0, "localised"),),
+            levels=((APART, "localised above"),),
         ),
         Chart(
             "With tr W = 1: localisation lost as the spectrum widens",

@@ -26,6 +26,15 @@ PAPER = Paper(
             "followed in models of the lab, from the first step on.",
         ),
         (
+            "Anisotropy within queries and within keys along training",
+            "It is not watched in training; `isoscope sweep` with a folder of `models` and `--measures "
+            "query_anisotropy,key_anisotropy` reads it off the checkpoints.",
+        ),
+        (
+            "The untrained block without norms, its sub-layers, and where norms have their fixed point",
+            "`isoscope block --norm none` has them; the claims here are what they come to.",
+        ),
+        (
             "Histograms of the scores of an untrained block",
             "They are on the page of `isoscope block`, which has every quantity of this experiment.",
         ),

@@ -5,7 +5,9 @@ The lab's are of the same block in every modality, so that what differs is the d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import pandas as pd
 
@@ -49,9 +51,12 @@ NO_ATTENTION = (*(arm.name for arm in ARMS if not arm.attends), *CONVOLUTIONAL)
 STATES = ("mean_cosine_between", "mean_cosine", "drift", "relative_drift", "mean_norm")
 
 
-def experiment_of(workshop: Workshop, arm: Arm, seed: int) -> Experiment:
-    """The training of an arm from a seed."""
-    return workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
+def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[tuple[str, int, Experiment]]:
+    """Every training of these arms: its name, its seed and its experiment."""
+    return [
+        (arm.name, seed, workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm))
+        for seed, arm in product(range(workshop.seeds), arms)
+    ]
 
 
 def states(workshop: Workshop) -> pd.DataFrame:
@@ -62,10 +67,6 @@ def states(workshop: Workshop) -> pd.DataFrame:
             workshop.progress(number, len(PUBLIC) + len(CONVOLUTIONAL))
             parts.append(workshop.observed(name, STATES))
         return pd.concat(parts, ignore_index=True)
-    asked = [(arm, seed) for seed in range(workshop.seeds) for arm in ARMS]
-    folders = workshop.train(experiment_of(workshop, arm, seed) for arm, seed in asked)
-    parts = [
-        read_training(folder, STATES, model=arm.name, seed=seed)
-        for folder, (arm, seed) in zip(folders, asked, strict=True)
-    ]
-    return pd.concat(parts, ignore_index=True)
+    ended, lost = workshop.train(trainings(workshop, ARMS))
+    parts = [read_training(each.folder, STATES, model=each.name, seed=each.seed) for each in ended]
+    return pd.concat([*parts, lost], ignore_index=True)

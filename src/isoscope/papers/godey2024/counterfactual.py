@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
-from isoscope.papers.godey2024.arms import ARMS, PUBLIC, experiment_of
+from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated
 from isoscope.papers.lines import along, series
 from isoscope.papers.workshop import Workshop, reopened
@@ -42,10 +42,9 @@ def experiment(workshop: Workshop) -> Found:
             workshop.progress(number, len(PUBLIC))
             parts.append(workshop.observed(name, MEASURES))
         return Found(pd.concat(parts, ignore_index=True))
-    asked = [(arm, seed) for seed in range(workshop.seeds) for arm in ARMS if arm.attends]
-    folders = workshop.train(experiment_of(workshop, arm, seed) for arm, seed in asked)
-    given = [(f, a.name, s, workshop.device) for f, (a, s) in zip(folders, asked, strict=True)]
-    return Found(pd.concat(workshop.side_by_side(read, given), ignore_index=True))
+    ended, lost = workshop.train(trainings(workshop, [arm for arm in ARMS if arm.attends]))
+    given = [(each.folder, each.name, each.seed, workshop.device) for each in ended]
+    return Found(pd.concat([*workshop.side_by_side(read, given), lost], ignore_index=True))
 
 
 def read(asked: tuple[Path, str, int, str]) -> pd.DataFrame:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import replace
+from itertools import product
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
+from isoscope.papers.godey2024.clouds import clouds, draw_clouds
 from isoscope.papers.intervals import Interval, by_seed, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop, read_training
@@ -19,8 +21,9 @@ from isoscope.report.charts import Chart, Series
 from isoscope.report.numbers import listed, short
 
 MODEL = "characters, causal"
+RARE = 0.05  # a sign that a smaller share of the heads has does not occur
 _BOUNDS = {"score_std": (0, math.inf), "normalised_entropy": (0, 1), "mean_cosine_between": (-1, 1)}
-OF_HEADS = ("query_relative_drift", "key_relative_drift", "query_key_cosine")
+OF_HEADS = ("query_relative_drift", "key_relative_drift", "query_key_cosine", "query_key_product")
 OF_SITES = (
     "normalised_entropy",
     "score_std",
@@ -34,17 +37,21 @@ OF_SITES = (
 
 def experiment(workshop: Workshop) -> Found:
     """Rows of heads and of sites at every step that was looked at."""
-    seeds = range(workshop.seeds)
-    asked = [workshop.experiment("characters", seed=seed, size="trajectory") for seed in seeds]
-    parts = []
-    for seed, folder in zip(seeds, workshop.train(asked), strict=True):
-        for heads, measures in ((True, OF_HEADS), (False, OF_SITES)):
-            parts.append(read_training(folder, measures, model=MODEL, seed=seed, heads=heads, steps="all"))
-    size = asked[0].width // asked[0].heads
-    chance = math.sqrt(2 / (math.pi * size))
-    rows = pd.concat(parts, ignore_index=True)
+    asked = [
+        (MODEL, seed, workshop.experiment("characters", seed=seed, size="trajectory"))
+        for seed in range(workshop.seeds)
+    ]
+    ended, lost = workshop.train(asked)
+    parts: list[pd.DataFrame] = []
+    for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES))):
+        parts.append(
+            read_training(each.folder, measures, model=MODEL, seed=each.seed, heads=heads, steps="all")
+        )
+    own = workshop.scale.trajectory
+    chance = math.sqrt(2 / (math.pi * (own.width // own.heads)))
+    rows = pd.concat([*parts, lost], ignore_index=True)
     mine = rows["measure"] == "query_key_cosine"
-    return Found(rows.assign(null=rows["null"].where(~mine, chance)))
+    return Found(rows.assign(null=rows["null"].where(~mine, chance)), clouds(ended))
 
 
 def ends(rows: pd.DataFrame, measure: str) -> tuple[dict[Hashable, float], dict[Hashable, float]]:
@@ -74,13 +81,14 @@ def judge_drift(rows: pd.DataFrame) -> Verdict:
     """Both drifts must grow, q̄ and k̄ be more parallel than chance, and both signs occur."""
     query, key = (paired(*ends(rows, f"{what}_relative_drift")) for what in ("query", "key"))
     size, rarer, chance = cosines(rows)
-    parts = [is_above(query, 0, ""), is_above(key, 0, ""), is_above(size, chance, ""), is_above(rarer, 0, "")]
+    parts = [is_above(query, 0, ""), is_above(key, 0, "")]
+    parts += [is_above(size, chance, ""), is_above(rarer, RARE, "")]
     said = (
         f"Along training the relative drift of queries changes by {query.said} and of keys by {key.said}, "
         f"mean over heads; at the end |cos| of mean query and mean key is {size.said} (chance "
         f"{short(chance)}), and the rarer sign has a share of {rarer.said} of the heads."
     )
-    return replace(all_of(parts, said), details=_peaks(rows))
+    return replace(all_of(parts, said + lacking(rows)), details=_peaks(rows))
 
 
 def _peaks(rows: pd.DataFrame) -> str:
@@ -100,14 +108,18 @@ def judge_scores(rows: pd.DataFrame) -> Verdict:
         f"From the first step to the last the std of the scores within rows changes by {score.said} and "
         f"normalised entropy by {entropy.said}, mean over layers."
     )
-    return all_of([is_above(score, 0, ""), is_below(entropy, 0, "")], said)
+    return all_of([is_above(score, 0, ""), is_below(entropy, 0, "")], said + lacking(rows))
 
 
 def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
-    """Drifts along the steps, and the cosine of every head."""
+    """Drifts along the steps, the cosine of every head, and the clouds of one."""
     rows = _after_none(rows)
     drifts = [
         along(rows[rows["measure"] == f"{what}_relative_drift"], "step", name, (0, 1))
+        for what, name in (("query", "queries"), ("key", "keys"))
+    ]
+    norms = [
+        along(rows[rows["measure"] == f"{what}_drift"], "step", name)
         for what, name in (("query", "queries"), ("key", "keys"))
     ]
     own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna()]
@@ -126,6 +138,8 @@ def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     return [
         Chart("Relative drift, mean over heads", "step", "", drifts, log_x=True),
         Chart(cosine, "step", "", lines, log_x=True, levels=((0.0, ""),), ordered=True),
+        Chart("Norms of the means, mean over layers", "step", "", norms, log_x=True, log_y=True),
+        *draw_clouds(points),
     ]
 
 
@@ -167,9 +181,9 @@ DRIFT_CLAIM = Claim(
     judge=judge_drift,
     draw=draw_drift,
     reconstructed="The paper shows clouds and histograms of models along training; the numbers that stand "
-    "for them here, and what counts as parallel (more than chance), are ours. Clouds on shared axes, centred "
-    "and random axes beside them, are on the page of each training: `isoscope report` with a folder of "
-    "`models`.",
+    "for them here, and what counts as parallel (more than chance), are ours, and so is that a sign occurs "
+    f"where more than {RARE:g} of the heads have it. The clouds are of one head, at both ends; those of "
+    "every head and step are on the page of each training: `isoscope report` with a folder of `models`.",
     measures=("query_relative_drift", "key_relative_drift", "query_key_cosine"),
 )
 SCORES_CLAIM = Claim(

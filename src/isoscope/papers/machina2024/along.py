@@ -24,10 +24,11 @@ from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import Norm, open_weights
 from isoscope.papers.claims import failed
-from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, Arm, arms, plan_of
+from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, arms, plan_of
 from isoscope.papers.machina2024.frequency import BY_BAND
 from isoscope.papers.machina2024.weighing import weigh_checkpoint
-from isoscope.papers.workshop import Workshop, read_training
+from isoscope.papers.workshop import Trained, Workshop, read_training
+from isoscope.results.points import points_frame
 from isoscope.results.schema import frame
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.results.trajectory import thinned
@@ -44,8 +45,7 @@ EARLIER = "earlier"  # the edit: γ and β of the checkpoint halfway
 class Asked:
     """A training that is to be weighed, from where to where, and at how many of its checkpoints."""
 
-    arm: Arm
-    training: Path
+    training: Trained
     out: Path
     most: int
     device: str
@@ -53,7 +53,7 @@ class Asked:
     @property
     def steps(self) -> list[int]:
         """The steps that are weighed."""
-        experiment = self.arm.experiment
+        experiment = self.training.experiment
         return thinned(due(experiment.checkpoints, experiment.recipe.steps), self.most)
 
 
@@ -62,21 +62,21 @@ def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
     if workshop.public:
         return _public(workshop), pd.DataFrame()
     made, most = arms(workshop), plan_of(workshop).weighed
-    folders = workshop.train(arm.experiment for arm in made)
+    ended, lost = workshop.train(made)
     asked = [
-        Asked(arm, folder, workshop.models / f"weighed-{arm.experiment.digest}", most, workshop.device)
-        for arm, folder in zip(made, folders, strict=True)
+        Asked(each, workshop.models / f"weighed-{each.experiment.digest}", most, workshop.device)
+        for each in ended
     ]
     workshop.side_by_side(weigh_training, [each for each in asked if not _whole(each)])
     parts = [_read(each) for each in asked]
-    return pd.concat([rows for rows, _ in parts], ignore_index=True), pd.concat(
-        [points for _, points in parts], ignore_index=True
+    return pd.concat([*(rows for rows, _ in parts), lost], ignore_index=True), pd.concat(
+        [points_frame([]), *(points for _, points in parts)], ignore_index=True
     )
 
 
 def weigh_training(asked: Asked) -> None:
     """Weigh the checkpoints of one training that are not weighed yet."""
-    experiment = asked.arm.experiment
+    experiment = asked.training.experiment
     lesson = _lesson(experiment.task, experiment.data, experiment.length)
     counts = _counted(experiment, lesson)
     folder = _open(asked.out, experiment.name, {"weighed": experiment.fixed(), **lesson.facts})
@@ -104,9 +104,10 @@ def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.Da
 
 
 def _at(asked: Asked, lesson: Lesson, step: int) -> Model:
-    module = asked.arm.experiment.build(lesson)
-    module.load_state_dict(load_file(asked.training / "checkpoints" / f"step-{step:06d}.safetensors"))
-    return Model(module.to(asked.device).eval(), asked.arm.name, step=step)
+    mine = asked.training
+    module = mine.experiment.build(lesson)
+    module.load_state_dict(load_file(mine.folder / "checkpoints" / f"step-{step:06d}.safetensors"))
+    return Model(module.to(asked.device).eval(), mine.name, step=step)
 
 
 @lru_cache(maxsize=1)
@@ -126,11 +127,11 @@ def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
 
 
 def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
-    arm, steps = asked.arm, asked.steps
+    arm, steps = asked.training, asked.steps
     kept = read_run(asked.out)
     own = kept.frame().assign(model=arm.name, revision=f"seed {arm.seed}")
     hidden = read_training(
-        asked.training, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
+        arm.folder, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
     )
     points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
     drawn = points.drop(columns="unit").assign(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from isoscope.lab.experiment import Experiment
 from isoscope.lab.tasks.base import Lesson
+from isoscope.models.zoo import MACHINA_STEPS
 from isoscope.papers.workshop import Workshop
 
 TASK = "subwords"
@@ -20,7 +21,7 @@ SIZES = tuple(f"pythia-{size}" for size in ("70m", "160m", "410m", "1b", "1.4b",
 """The public models of one recipe and several sizes, by name in the zoo."""
 CONTRASTS = ("gpt-neox-20b", "falcon-7b", "opt-6.7b", "crystalcoder", "amber")
 """Public models of other recipes, read at their end alone."""
-STEPS = (0, *(int(143 * i / 20) * 1000 for i in range(1, 21)))
+STEPS = MACHINA_STEPS
 """The 21 checkpoints of every size."""
 
 
@@ -34,7 +35,7 @@ class Plan:
 
 
 LAPTOP = Plan((0.5, 1.0, 2.0), "log:8", 9)
-LARGER = Plan((0.25, 0.5, 1.0), "log:20", 21)  # wider ones than the trajectory's fill a disk
+LARGER = Plan((0.1875, 0.375, 0.75), "log:12", 13)  # a trajectory's own width has 61 checkpoints: 6 GB a seed
 
 
 def plan_of(workshop: Workshop) -> Plan:
@@ -74,29 +75,20 @@ class Head(nn.Module):
         return nn.functional.linear(x, self._table[0].weight)
 
 
-@dataclass(frozen=True)
-class Arm:
-    """A kind of model: what it is called, and its training from a seed."""
-
-    name: str
-    experiment: Experiment
-    seed: int
-
-
-def arms(workshop: Workshop) -> list[Arm]:
-    """Every training, small to large, then those that are tied, of the middle width."""
+def arms(workshop: Workshop) -> list[tuple[str, int, Experiment]]:
+    """Every training by name and seed, small to large, then those that are tied, of the middle width."""
     own, plan = workshop.scale.trajectory, plan_of(workshop)
     fewer = replace(own, checkpoints=plan.checkpoints)
     asked = [replace(fewer, width=int(own.width * f), rate=own.rate / f) for f in plan.factors]
     middle = asked[1]
-    found = []
+    found: list[tuple[str, int, Experiment]] = []
     for seed in range(workshop.seeds):
         shared = [own if size.width == own.width else size for size in asked]  # with whoever has it too
         made = [workshop.experiment(TASK, seed=seed, size=size) for size in shared]
-        found += [Arm(f"width {each.width}", each, seed) for each in made]
+        found += [(f"width {each.width}", seed, each) for each in made]
         both = tied(workshop.experiment(TASK, seed=seed, size=middle))
-        found.append(Arm(f"width {middle.width}, tied", both, seed))
-    return sorted(found, key=lambda arm: ("tied" in arm.name, arm.experiment.width, arm.seed))
+        found.append((f"width {middle.width}, tied", seed, both))
+    return sorted(found, key=lambda arm: ("tied" in arm[0], arm[2].width, arm[1]))
 
 
 def tied(experiment: Experiment) -> Tied:

@@ -7,6 +7,7 @@ import pandas as pd
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, measured
 from isoscope.papers.machina2024.along import EARLIER, along_training
 from isoscope.papers.machina2024.judging import (
+    I_OWN,
     brief,
     changes,
     chosen,
@@ -72,6 +73,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         (COSINE, "Mean cosine by stage"),
         ("relative_drift", "Relative drift by stage"),
         ("isoscore", "IsoScore by stage"),
+        (I_OWN, "I of the hidden states by stage"),
     ):
         places = {name: pick(there, kind, measure) for kind, name in STAGES.items()}
         charts.append(side_by_side(title, places, remark="last checkpoint"))
@@ -86,11 +88,12 @@ CLAIM = Claim(
     "what it is added to, and takes anisotropy away.",
     method="What enters the final norm is folded, on held-out text, at each of its stages: before, "
     "standardised, times γ, plus β; and with β := 0, γ := 1, and γ and β of the checkpoint halfway through "
-    "training. Mean cosine, drift and IsoScore of each; intervals over seeds, of public models over models.",
+    "training. Mean cosine, drift, IsoScore and I of each; intervals are over seeds, of public models over "
+    "models.",
     experiment=experiment,
     judge=judge,
     draw=draw,
     reconstructed="All of it: the paper tells what it found in the final norm of large Pythia models, not "
     "how that was measured. IsoScore does not see β, which moves the mean only.",
-    measures=("bias_cancels", "drift_removed_by_bias", COSINE, "relative_drift", "isoscore"),
+    measures=("bias_cancels", "drift_removed_by_bias", COSINE, "relative_drift", "isoscore", I_OWN),
 )

@@ -90,7 +90,8 @@ def concluded(
 ) -> Verdict:
     """Held where every part is; `said` with who was not measured, and every group's numbers behind it."""
     listed = [f"{name}: {told(found)}." for name, found in details.items() if found]
-    return Verdict(all_of(list(parts)).held, said + lacking(rows), " ".join(listed))
+    whole = all_of(list(parts), said)
+    return Verdict(whole.held, whole.said + lacking(rows), " ".join(listed))
 
 
 def told(found: Mapping[str, Interval]) -> str:

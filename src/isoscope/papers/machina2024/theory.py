@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_below, measured
 from isoscope.papers.intervals import Interval
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.frequency import BANDS
@@ -15,6 +15,7 @@ from isoscope.papers.machina2024.judging import (
     chosen,
     concluded,
     drawn,
+    every,
     levels,
     over_steps,
     pick,
@@ -26,7 +27,7 @@ from isoscope.report.charts import Chart
 
 CORRELATION = "frequency_drift_correlation"
 BAND = "mean_cosine_{}"
-ALIKE = 0.05  # mean cosines that differ by less are called alike here
+ALIKE = 0.05  # a mean cosine that is larger by less is called no larger here
 _SAMPLE = "last checkpoint"
 
 
@@ -55,8 +56,8 @@ def judge_matrix(rows: pd.DataFrame) -> Verdict:
 
 
 def _fails(found: list[Interval]) -> Verdict:
-    """Held (as this paper has it) where one is surely below 0, not where all three are surely above."""
-    if any(each.below(0) for each in found):
+    """Held (as this paper has it) where one of all is surely below 0, not where three are surely above."""
+    if any(each.widened(len(found)).below(0) for each in found):
         return Verdict(True, "")
     return Verdict(False if len(found) == 3 and all(each.above(0) for each in found) else None, "")
 
@@ -71,17 +72,14 @@ def _rare_less_frequent(rows: pd.DataFrame, kinds: tuple[str, ...]) -> dict[str,
 
 
 def judge_states(rows: pd.DataFrame) -> Verdict:
-    """Held where rare and frequent tokens are surely alike, not where rare ones are surely more so."""
+    """Rare tokens must be no more alike than frequent ones, but for a margin."""
     there = measured(rows)
     found = _rare_less_frequent(there, ("output",))
-    parts = []
-    for each in found.values():
-        alike = each.above(-ALIKE) and each.below(ALIKE)
-        parts.append(Verdict(True if alike else False if each.above(ALIKE) else None, ""))
+    parts = every((found,), is_below, ALIKE)
     leaning = levels(pick(there, "output", "frequency_correlation"))
     said = (
         "Among the last hidden states the mean cosine of rare tokens less that of frequent ones is "
-        f"{brief(found)}, to be within {ALIKE:g} of 0; the correlation of log frequency with the place along "
+        f"{brief(found)}, to be below {ALIKE:g}; the correlation of log frequency with the place along "
         f"the mean is {brief(leaning)}."
     )
     return concluded(parts, said, rows, {"Rare less frequent": found, "Correlation": leaning})
@@ -148,6 +146,6 @@ STATES = Claim(
     experiment=experiment,
     judge=judge_states,
     draw=draw_states,
-    reconstructed=f"All of it. Alike are mean cosines within {ALIKE:g} of each other.",
+    reconstructed=f"All of it. No more alike is a mean cosine that is larger by less than {ALIKE:g}.",
     measures=("mean_cosine_rare", "mean_cosine_frequent", "frequency_correlation"),
 )

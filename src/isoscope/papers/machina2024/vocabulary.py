@@ -34,6 +34,7 @@ FORMS = {
     "partition_isotropy_one_sign": "+ only",
     I_OWN: "±",
     I_UNIT: "± unit",
+    "partition_isotropy_first": "1st order",
     "partition_isotropy_second": "2nd order",
 }
 WEIGHED = (

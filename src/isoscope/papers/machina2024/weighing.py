@@ -34,7 +34,9 @@ OF_MATRIX = (
     "partition_isotropy_float32", "partition_isotropy_first", "partition_isotropy_second",
     "mean_cosine", "relative_drift", "isoscore", "mean_norm", "singular_entropy",
 )  # fmt: skip
-OF_STAGE = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "isoscore")
+OF_STAGE = (
+    "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy"
+)  # fmt: skip
 ALONG = "gradient_along_drift"
 PARAMETERS = "parameters"  # of what runs: a public model is run without its vocabulary head
 

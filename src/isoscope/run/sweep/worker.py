@@ -19,7 +19,7 @@ def serve(pipe: connection.Connection, threads: int) -> None:
     """Answer units with outcomes until nobody asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who minds the workers
     set_before_import(threads)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     from isoscope.run.sweep.unit import measure_one
 
     with suppress(EOFError, OSError):
@@ -32,7 +32,7 @@ def serve(pipe: connection.Connection, threads: int) -> None:
             pipe.send(answer)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """End when the process that minds this one is gone: another may be about to take up its units."""
     parent = parent_process()
     if parent is not None:

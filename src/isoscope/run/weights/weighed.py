@@ -51,7 +51,9 @@ class Weighed:
         return {**self.facts, "notes": self.notes()}
 
     def _repr_html_(self) -> str:
-        return self.frame().to_html(index=False)
+        from isoscope.report.notebook import html_of
+
+        return html_of(self.frame(), self.notes())
 
 
 def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | None = None) -> str:

@@ -1,0 +1,174 @@
+"""What all figures share: axes to draw on, rows that can be drawn, what a value's axis is called, the key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.report.chart_print import write_powers
+from isoscope.report.families import Told, title_of
+from isoscope.report.figures import range_of, wants_log
+from isoscope.report.numbers import listed, short
+from isoscope.report.readings import ATTENTION, PLACES, QUERY_KEY, Reading, read
+from isoscope.report.style_print import folded, keys_of
+from isoscope.report.words import LIVE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
+"""Kinds of site that stand along the layers."""
+
+MAIN = (
+    "mean_cosine_between", "relative_drift", "participation_ratio_split", "normalised_entropy", "drift_share",
+    "sink_mass", "mean_cosine", "mean_norm", "isoscore", "trace", "frobenius", "symmetric_share",
+)  # fmt: skip
+"""What is drawn where nothing is asked for: the first of these that has a value."""
+
+UNITS = {
+    "entropy": "nats",
+    "entropy_without_drift": "nats",
+    "normalised_entropy": "1 is even",
+    "normalised_entropy_without_drift": "1 is even",
+    "effective_keys": "keys",
+    "attended_distance": "positions",
+    "participation_ratio": "dimensions",
+    "participation_ratio_split": "dimensions",
+    "effective_rank": "dimensions",
+    "rankme": "dimensions",
+    "stable_rank": "dimensions",
+    "sink_mass": "share of attention",
+    "drift_share": "share of variance",
+    "top_share": "share of variance",
+    "not_finite": "vectors",
+    "zero_vectors": "vectors",
+    "blind_rows": "queries",
+    "not_finite_rows": "queries",
+}
+"""In what a measure is counted, where it is no bare number."""
+_LETTERS = 26  # of a line of an axis's name
+
+
+def opened(ax: Axes | None) -> Any:
+    """These axes, or those of a new figure that a notebook shows."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as missing:
+        raise no_matplotlib() from missing
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def no_matplotlib() -> IsoscopeError:
+    """What is said where it is not installed."""
+    return IsoscopeError("a figure takes matplotlib, which is not installed: `pip install matplotlib`.")
+
+
+def finished(ax: Any, *, legend: bool) -> Axes:
+    """The axes without what encloses them, their key beside them, where it covers nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+    keys = keys_of([ax]) if legend else {}
+    if len(keys) > 1:
+        marks = list(keys.values()), list(keys)
+        ax.legend(*marks, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0)
+    return ax
+
+
+def probed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that can be drawn: without those of batches that trained, each of which is another batch."""
+    if not isinstance(frame, pd.DataFrame) or not {"measure", "kind", "value", "head"} <= set(frame.columns):
+        what = type(frame).__name__
+        raise IsoscopeError(
+            f"a figure is drawn from rows, as `.frame()` gives them; got {what} without them."
+        )
+    own = frame["revision"].fillna("") != LIVE
+    return frame[own] if own.any() else frame
+
+
+def readings_of(
+    frame: pd.DataFrame,
+    measure: str | None,
+    *,
+    heads: bool = False,
+    kinds: Collection[str] = PLACED,
+    prefer: Sequence[str] = MAIN,
+) -> list[Reading]:
+    """The readings of one measure at sites of these kinds, or at their heads; at least one has a value.
+
+    Without a measure it is the first of those to `prefer` that has a value, else the first of all.
+    """
+    rows = probed(frame)
+    rows = rows[rows["head"].notna() if heads else rows["head"].isna()]
+    rows = rows[rows["kind"].isin(list(kinds))]
+    if measure is None:
+        there = [str(m) for m in rows.loc[_finite(rows["value"]), "measure"].drop_duplicates()]
+        measure = next((m for m in prefer if m in there), next(iter(there), None))
+    known = [str(m) for m in rows["measure"].drop_duplicates()]
+    what = "heads" if heads else "sites"
+    if measure is None:
+        raise IsoscopeError(f"there is nothing to draw: these rows hold no value of {what} of this kind.")
+    if measure not in known:
+        if not known:
+            raise IsoscopeError(f"there is nothing to draw: these rows hold no {what} of this kind.")
+        raise unknown_name(f"measure of {what} in these rows", measure, known)
+    found = read(rows[rows["measure"] == measure])
+    if not any(r.finite for r in found):
+        why = listed(list(dict.fromkeys(r.note for r in found if r.note))[:2] or ["no reason is told"])
+        raise IsoscopeError(f"there is nothing to draw: {measure} has no value in these rows ({why}).")
+    return found
+
+
+def one_model(found: Sequence[Reading]) -> list[Reading]:
+    """The same, which must be of one model."""
+    names = list(dict.fromkeys(r.model for r in found))
+    if len(names) > 1:
+        raise IsoscopeError(
+            f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
+            "those of one, as frame[frame.model == name]."
+        )
+    return list(found)
+
+
+def name_values(ax: Any, own: Sequence[Reading], told: Told | None, *, across: bool = False) -> None:
+    """Set the range of the axis of values, its scale, and its name with its unit."""
+    shown = [r for r in own if r.finite]
+    log = wants_log(shown)
+    low, high = range_of(shown, log)
+    side = ax.xaxis if across else ax.yaxis
+    if log:
+        (ax.set_xscale if across else ax.set_yscale)("log")
+        low, high = 10**low, 10**high
+    (ax.set_xlim if across else ax.set_ylim)(low, high)
+    if log:
+        write_powers(side)
+    else:
+        from matplotlib.ticker import FuncFormatter
+
+        ax.locator_params(axis="x" if across else "y", nbins=4 if across else 5)
+        side.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    title = titled(own[0].measure, told)
+    (ax.set_xlabel if across else ax.set_ylabel)(folded(title, _LETTERS))
+
+
+def titled(measure: str, told: Told | None) -> str:
+    """What a measure is called, with its unit."""
+    unit = UNITS.get(measure)
+    title = title_of(measure, told or {})
+    return f"{title} ({unit})" if unit and unit not in title else title
+
+
+def measures_with_values(frame: pd.DataFrame, kinds: Iterable[str], *, heads: bool = False) -> list[str]:
+    """The measures that have a value at sites of these kinds, in the order of the rows."""
+    rows = probed(frame)
+    rows = rows[rows["head"].notna() if heads else rows["head"].isna()]
+    rows = rows[rows["kind"].isin(list(kinds)) & _finite(rows["value"])]
+    return [str(m) for m in rows["measure"].drop_duplicates()]
+
+
+def _finite(values: pd.Series) -> pd.Series:
+    return values.astype(float).abs() < math.inf

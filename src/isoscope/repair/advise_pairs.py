@@ -1,0 +1,182 @@
+"""What advice reads off pairs of vectors: where their cosines lie, who is near whom, which dimensions do it.
+
+Pairs inside one unit (a sequence, or copies of one vector) never count. Intervals are over units: the
+jackknife for means and shares. Of a quantile it is not valid; there disjoint groups of units are read one by
+one and their t interval is taken: to first order a group of m out of n varies √(n/m) times as much as the
+whole, so the mean over n/m groups varies as the whole does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import stats
+from torch import Tensor
+
+from isoscope.stats.intervals import LEVEL, Groups, have_enough, left
+from isoscope.stats.seen import GROUPS, mix
+
+QUANTILES = (1, 5, 25, 50, 75, 95, 99)
+"""Per cent of the pairs that lie below."""
+
+NEAREST = 10
+"""Neighbours of a vector that are looked at."""
+
+FEWEST_IN_GROUP = 24
+"""Units, so that a group has 276 pairs and its 1 % quantile is not its least."""
+
+MOST_GROUPS, LEAST_GROUPS = 16, 8
+DRAWS = 64
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A value, of how many, what chance gives, and its 95 % interval where there is one."""
+
+    value: float
+    n: int
+    null: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+def unit_groups(unit: Tensor, many: int = GROUPS) -> Tensor:
+    """The group [n] that each vector's unit [n] falls into, by a hash of its number."""
+    return mix(unit) % many
+
+
+def cosines(points: Tensor, unit: Tensor) -> Tensor:
+    """The cosine of every pair, [n, n] in float64; −∞ where both are of one unit.
+
+    >>> found = cosines(torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0, 1]))
+    >>> found[0].tolist()
+    [-inf, -inf, 0.0]
+    """
+    points = points.double()
+    pointing = points / points.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+    return (pointing @ pointing.T).masked_fill(unit[:, None] == unit[None, :], -math.inf)
+
+
+def quantiles(table: Tensor, unit: Tensor) -> dict[int, Number]:
+    """Where so many per cent of the cosines [n, n] lie below, by the per cent."""
+    units = len(torch.unique(unit))
+    many = min(MOST_GROUPS, units // FEWEST_IN_GROUP)
+    value = _quantiles(table)
+    reach = np.full(len(QUANTILES), math.nan)
+    if many >= LEAST_GROUPS:
+        group = unit_groups(torch.unique(unit, return_inverse=True)[1], many)
+        each = np.stack([_quantiles(table[group == g][:, group == g]) for g in range(many)])
+        spread = each.std(axis=0, ddof=1) / math.sqrt(many)
+        reach = stats.t.ppf((1 + LEVEL) / 2, many - 1) * spread
+    return {
+        per_cent: Number(float(value[i]), len(table), math.nan, float(value[i] - r), float(value[i] + r))
+        for i, (per_cent, r) in enumerate(zip(QUANTILES, reach, strict=True))
+    }
+
+
+def _quantiles(table: Tensor) -> Floats:
+    pairs = table[torch.ones_like(table, dtype=torch.bool).triu(1) & table.isfinite()].numpy()
+    if len(pairs) == 0:
+        return np.full(len(QUANTILES), math.nan)
+    return np.asarray(np.quantile(pairs, np.array(QUANTILES) / 100), np.float64)
+
+
+def nearest(table: Tensor) -> Tensor:
+    """The numbers of the nearest by cosine, of every vector, [n, NEAREST]."""
+    return table.topk(NEAREST, dim=1).indices
+
+
+def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Number:
+    """The mean share of a vector's nearest [n, k] that stay among them, with chance k/(n − 1).
+
+    The interval is over vectors that ask, among the same neighbours.
+
+    >>> before, after = torch.tensor([[1, 2], [0, 2]]), torch.tensor([[2, 1], [2, 3]])
+    >>> neighbours_kept(before, after, torch.arange(2)).value
+    0.75
+    """
+    n, k = before.shape
+    share = (before[:, :, None] == after[:, None, :]).any(2).double().mean(1)
+    total, count, units = _by_group(share[:, None], unit)
+    found = left(total)[:, 0] / left(count)
+    low, high = _interval(found, count, units)
+    return Number(float(found[0]), n, k / (n - 1), max(low, 0.0), min(high, 1.0))
+
+
+def hubs(near: Tensor, unit: Tensor) -> tuple[Number, Number]:
+    """Skewness of how often a vector is among the nearest [n, k] of others, and the share of those in none.
+
+    As `impact_hubs.hubness`, but neighbours within a unit do not count. Chance is a choice of neighbours by
+    lot: 1/√k and e^{−k}. Intervals keep each vector's count. A skewness is NaN where nothing varies.
+    """
+    n, k = near.shape
+    counts = np.bincount(near.flatten().numpy(), minlength=n)
+    times = torch.from_numpy(counts).double()
+    parts = torch.stack([times, times**2, times**3, (times == 0).double()], dim=1)
+    total, count, units = _by_group(parts, unit)
+    first, second, third, nobody = (left(total) / left(count)[:, None]).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skew = (third - 3 * first * second + 2 * first**3) / (second - first**2) ** 1.5
+    low, high = _interval(nobody, count, units)
+    return (
+        Number(float(skew[0]), n, 1 / math.sqrt(k), *_interval(skew, count, units)),
+        Number(float(nobody[0]), n, math.exp(-k), max(low, 0.0), high),
+    )
+
+
+def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[Number], list[Number]]:
+    """What share of the mean cosine each of the dimensions `order` [m] makes, and it with those before it.
+
+    Dimension k adds (ΣS_k)² − ΣS_k² to the mean cosine between units, S the sum of û over a unit. Chance is a
+    common direction that prefers no dimension, of which the largest are taken.
+    """
+    pointing = points.double() / points.double().norm(dim=1, keepdim=True)
+    label = torch.unique(unit, return_inverse=True)[1]
+    sums = torch.zeros(int(label.max()) + 1, pointing.shape[1], dtype=torch.float64)
+    sums.index_add_(0, label, pointing)
+    both = torch.cat([sums, sums**2], dim=1)
+    total, count, units = _by_group(both, torch.arange(len(sums)))
+    whole, squares = np.split(left(total), 2, axis=1)
+    parts = whole**2 - squares  # [1 + G, d]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone = parts[:, order.numpy()] / parts.sum(1, keepdims=True)
+    chance = _largest(pointing.shape[1], len(order))
+
+    def told(found: Floats, null: float) -> Number:
+        return Number(float(found[0]), len(points), null, *_interval(found, count, units))
+
+    joined = np.cumsum(alone, axis=1)
+    return (
+        [told(alone[:, i], float(chance[i])) for i in range(len(order))],
+        [told(joined[:, i], float(chance[: i + 1].sum())) for i in range(len(order))],
+    )
+
+
+def _largest(width: int, many: int) -> Floats:
+    """The mean shares of the largest squares of a random direction, descending, [many]."""
+    squares = np.random.default_rng([width, many]).standard_normal((DRAWS, width)) ** 2
+    shares = np.sort(squares / squares.sum(1, keepdims=True), axis=1)[:, ::-1]
+    return np.asarray(shares[:, :many].mean(0))
+
+
+def _by_group(values: Tensor, unit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums of values [n, m] by group [G, m], how many vectors each group has and how many units, [G]."""
+    group = unit_groups(unit)
+    empty = torch.zeros(GROUPS, dtype=torch.float64)
+    total = torch.zeros(GROUPS, values.shape[1], dtype=torch.float64).index_add(0, group, values)
+    count = empty.index_add(0, group, torch.ones(len(group), dtype=torch.float64))
+    each = torch.unique(unit)
+    return total, count, empty.index_add(0, unit_groups(each), torch.ones(len(each), dtype=torch.float64))
+
+
+def _interval(found: Any, count: Tensor, units: Tensor) -> tuple[float, float]:
+    if not bool(have_enough(units)):
+        return math.nan, math.nan
+    low, high = Groups.of(count.numpy()).interval(found)
+    return float(low), float(high)

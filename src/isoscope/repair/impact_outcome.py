@@ -1,0 +1,73 @@
+"""What a reader gives for every unit of a task, the number that comes of it, and how far it is sure.
+
+Intervals are bootstrap percentiles over units (pairs, examples, queries, sequences). The places that are
+drawn depend on the seed and on n alone, so that two outcomes of the same units are drawn alike, and the
+draws of their difference are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+DRAWS = 2000
+ENDS = (2.5, 97.5)  # of a hundred
+_AT_ONCE = 1 << 21  # places that are drawn at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One score of one task.
+
+    `score` takes places [b, n] among the units and gives the score of each row, [b]. `seen` is all that the
+    reader gave, by which two outcomes are held to be equal. `reader` says what it is blind to, `sign` is −1
+    where less is better, `null` is chance.
+    """
+
+    measure: str
+    per: str
+    n: int
+    score: Callable[[Array], Array] = field(repr=False)
+    seen: Array = field(repr=False)
+    reader: str
+    sign: int = 1
+    null: float = math.nan
+    left_out: int = 0
+    note: str = ""
+
+    @cached_property
+    def value(self) -> float:
+        """The score of all units."""
+        return float(self.score(np.arange(self.n)[None])[0]) if self.n else math.nan
+
+    def drawn(self, seed: int) -> Array:
+        """The score of each of `DRAWS` draws with replacement, [draws]."""
+        return _drawn(self, seed)
+
+    def interval(self, seed: int) -> tuple[float, float]:
+        """The 95 % interval of the score."""
+        return ends(self.drawn(seed))
+
+
+@lru_cache(maxsize=32)  # what was there before is held against every repair
+def _drawn(outcome: Outcome, seed: int) -> Array:
+    return np.concatenate([outcome.score(places) for places in _places(outcome.n, seed)])
+
+
+def ends(draws: Array) -> tuple[float, float]:
+    """The middle 95 % of draws; NaN where a draw has no score."""
+    low, high = np.percentile(draws, ENDS)
+    return float(low), float(high)
+
+
+def _places(n: int, seed: int) -> Iterator[Array]:
+    source = np.random.default_rng([seed, n])
+    rows = max(1, _AT_ONCE // max(n, 1))
+    for start in range(0, DRAWS, rows):
+        yield source.integers(0, n, (min(rows, DRAWS - start), n))

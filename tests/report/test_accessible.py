@@ -1,0 +1,56 @@
+"""The page for those who do not see it, or use no mouse: axe finds nothing serious, and keys reach all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.report.test_browser import RUNS, Opened, browser, write
+
+__all__ = ["browser"]
+SERIOUS = ("serious", "critical")
+
+
+def violations(page: Any) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
+        for each in found
+        if each["impact"] in SERIOUS
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", RUNS)
+def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, name: str, scheme: str) -> None:
+    opened = Opened(browser, write(tmp_path, RUNS[name]), color_scheme=scheme)
+    opened.unfold()
+    assert violations(opened.page) == []
+    opened.context.close()
+
+
+def test_axe_would_find_what_cannot_be_read(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, RUNS["layers"]))
+    opened.page.add_style_tag(content=".headline { color: #ddd; background: #fff }")
+    assert [each for each in violations(opened.page) if each.startswith("color-contrast")]
+    opened.context.close()
+
+
+def test_keys_reach_the_sections_the_pickers_and_the_table(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, RUNS["attention"]))
+    reached = set()
+    for _ in range(400):
+        opened.page.keyboard.press("Tab")
+        reached.add(
+            opened.page.evaluate("document.activeElement.tagName + '.' + document.activeElement.className")
+        )
+        if opened.page.evaluate("document.activeElement.closest('.rows th:last-child') !== null"):
+            break
+    tags = {each.partition(".")[0] for each in reached}
+    assert {"A", "SUMMARY", "BUTTON", "INPUT"} <= tags
+    opened.page.keyboard.press("Enter")
+    assert opened.count("th[aria-sort=ascending]") == 1
+    opened.context.close()
