@@ -110,7 +110,7 @@ def test_a_table_a_page_and_a_figure(
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages and figures take longer than all the rest."""
-    monkeypatch.setattr("isoscope.cli.screen_impact._write_page", lambda *_: "")
+    monkeypatch.setattr("isoscope.cli.screen_impact.write_page", lambda *_: "")
     monkeypatch.setattr("isoscope.cli.screen_impact._write_figure", lambda *_: [])
 
 

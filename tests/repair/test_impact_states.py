@@ -100,7 +100,7 @@ def test_a_planted_mean_is_repaired() -> None:
     change = told["spearman.made.change"]
     assert change.value == pytest.approx(wanted - before.outcomes[0].value)
     assert change.low < change.value < change.high
-    facts = known(found, split)
+    facts = known(found, split, site)
     assert facts["order"] == [AS_IT_IS, "centre", "whiten:3"]
     assert facts["repairs"]["whiten:3"]["invertible"] is False  # type: ignore[index]
 
@@ -125,8 +125,8 @@ def test_rows_with_nan_are_counted_and_said() -> None:
     states[encoded.rows[split.judged[0]], 1] = torch.nan
     states[encoded.rows[split.fitted[0]], 1] = torch.inf
     found = judge(split, Encoded({site: states}, encoded.rows), site, ["centre"])
-    notes = known(found, split)["notes"]
-    assert "spearman.made: 1 pairs have a vector with NaN or Inf and are left out" in notes  # type: ignore[operator]
+    notes = known(found, split, site)["notes"]
+    assert "layer.0: spearman.made: 1 pairs have a vector with NaN or Inf and are left out" in notes  # type: ignore[operator]
     assert any("1 of 40 vectors have NaN or Inf" in note for note in notes)  # type: ignore[attr-defined]
     assert found[1].outcomes[0].n == 39
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.cli.screen_weights import show_weights
 from isoscope.errors import IsoscopeError
 from isoscope.report.words import headline
@@ -95,19 +96,6 @@ def _places(rows: pd.DataFrame) -> str:
         found.append(site if whole else f"{site} (head {', '.join(map(str, heads))})")
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return ", ".join(found[:_MOST]) + more
-
-
-def write_page(folder: RunFolder) -> str:
-    """Write the page and give its path; without plotly, say so and give nothing."""
-    try:
-        from isoscope.report.page import page
-        from isoscope.report.sweep import write_sweep
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    if folder.run.kind == "sweep":
-        return str(write_sweep(folder)[0])
-    return str(folder.write_page(page(folder.run, folder.frame(), folder.facts(), folder.points())))
 
 
 def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+_SHOWN = ("contrast", "block", "advise", "impact", "reproduce")  # kinds with a screen of their own
 
 
 def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
@@ -14,24 +17,8 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     from isoscope.results.store import read_run
 
     folder = read_run(run)
-    if folder.run.kind == "contrast":
-        from isoscope.cli.screen_contrast import finish_contrast
-
-        finish_contrast(folder)
-        return
-    if folder.run.kind == "block":
-        from isoscope.cli.screen_block import finish_block
-
-        finish_block(folder)
-        return
-    if folder.run.kind == "advise":
-        from isoscope.cli.screen_advise import finish_advise
-
-        finish_advise(folder)
-        return
-    if folder.run.kind == "reproduce":
-        from isoscope.cli.screen_reproduce import finish_reproduce
-
-        finish_reproduce(folder)
-        return
-    finish(folder, json=False)
+    kind = folder.run.kind
+    if kind in _SHOWN:
+        getattr(import_module(f"isoscope.cli.screen_{kind}"), f"finish_{kind}")(folder)
+    else:
+        finish(folder, json=False)

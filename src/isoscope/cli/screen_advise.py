@@ -7,9 +7,10 @@ from dataclasses import asdict
 from rich.table import Table
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.errors import IsoscopeError
 from isoscope.report.advise_findings import BEFORE, Findings, Number, Space, findings
-from isoscope.report.advise_judged import Said, cosine, ends
+from isoscope.report.advise_judged import cosine, ends
 from isoscope.report.advise_sentences import PARTS, advice, headline, of_part
 from isoscope.report.numbers import ABSENT, short, two
 from isoscope.results.store import RunFolder
@@ -27,7 +28,7 @@ def finish_advise(folder: RunFolder, *, json: bool = False) -> None:
     found = findings(rows, str(folder.run.question.get("pool", "")))
     said = advice(found)
     with screen.bar("writing the page"):
-        page = _write_page(folder, found, said)
+        page = write_page(folder)
     told = [str(note) for known in facts.values() for note in _notes(known)]
     screen.warn(told)
     if json:
@@ -85,12 +86,3 @@ def _share(number: Number) -> str:
 def _notes(known: dict[str, object]) -> list[object]:
     told = known.get("notes", [])
     return told if isinstance(told, list) else []
-
-
-def _write_page(folder: RunFolder, found: Findings, said: list[Said]) -> str:
-    try:
-        from isoscope.report.advise import advise_page
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    return str(folder.write_page(advise_page(folder.run, folder.frame(), folder.facts(), found, said)))

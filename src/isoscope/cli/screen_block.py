@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.errors import IsoscopeError
 from isoscope.lab.block_seeds import LEAST, curve, fixed_points, over_seeds
 from isoscope.report.numbers import short
@@ -37,7 +38,7 @@ def finish_block(folder: RunFolder, *, json: bool = False) -> None:
     lines = over_seeds(rows)
     said, of_norms = finding(lines), finding_of_norms(rows)
     with screen.bar("writing the page"):
-        page = _write_page(folder, rows, lines, (said, of_norms))
+        page = write_page(folder)
     if json:
         summary = screen_lines(lines)
         screen.show_json(rows, summary=summary, run=folder.run.id, folder=str(folder.path), page=page)
@@ -127,13 +128,3 @@ def screen_lines(lines: pd.DataFrame) -> list[dict[str, object]]:
         {str(name): None if pd.isna(value) else value for name, value in line.items()}
         for line in lines.astype({"layer": object}).to_dict("records")
     ]
-
-
-def _write_page(folder: RunFolder, rows: pd.DataFrame, lines: pd.DataFrame, said: tuple[str, str]) -> str:
-    try:
-        from isoscope.report.block import block_page
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    made = block_page(folder.run, rows, folder.facts(), folder.points(), lines, *said)
-    return str(folder.write_page(made))

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast_fit import Fitted, fit
 from isoscope.report.families import title_of
@@ -27,10 +28,10 @@ def finish_contrast(folder: RunFolder, *, json: bool = False) -> None:
     if rows.empty:
         raise IsoscopeError(f"{folder.path} holds no trial yet; `isoscope contrast` makes them.")
     known = folder.facts()
-    found = fit(rows, str(folder.run.question["reference"]), _arms(known))
+    found = fitted(folder, rows)
     notes = list(dict.fromkeys(_notes(known)))
     with screen.bar("writing the page"):
-        page = _write_page(folder, rows, found)
+        page = write_page(folder)
         drawn = _write_figure(folder, found)
     screen.warn(notes)
     beside = {"run": folder.run.id, "folder": str(folder.path), "page": page, "figures": drawn}
@@ -43,6 +44,11 @@ def finish_contrast(folder: RunFolder, *, json: bool = False) -> None:
     for name, where in (("page", [page]), ("figure", drawn)):
         if any(where):
             screen.say(f"{name}: {', '.join(where)}")
+
+
+def fitted(folder: RunFolder, rows: pd.DataFrame) -> Fitted:
+    """What the arms of a folder come to, against its reference."""
+    return fit(rows, str(folder.run.question["reference"]), _arms(folder.facts()))
 
 
 def _table(found: Fitted, folder: RunFolder) -> Table:
@@ -99,16 +105,6 @@ def _plain(table: pd.DataFrame) -> list[dict[str, object]]:
         {str(name): None if pd.isna(value) else value for name, value in line.items()}
         for line in table.to_dict("records")
     ]
-
-
-def _write_page(folder: RunFolder, rows: pd.DataFrame, found: Fitted) -> str:
-    try:
-        from isoscope.report.contrast import contrast_page
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    fitted = (found.points, found.lines, found.differences, found.arms)
-    return str(folder.write_page(contrast_page(folder.run, rows, folder.facts(), *fitted)))
 
 
 def _write_figure(folder: RunFolder, found: Fitted) -> list[str]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.errors import IsoscopeError
 from isoscope.report.families import title_of
 from isoscope.report.impact_rows import (
@@ -42,7 +43,7 @@ def finish_impact(folder: RunFolder, *, json: bool = False) -> None:
     found = effects(rows)
     notes = _notes(folder.facts())
     with screen.bar("writing the page"):
-        page, drawn = _write_page(folder, rows), _write_figure(folder, found)
+        page, drawn = write_page(folder), _write_figure(folder, found)
     screen.warn(notes)
     if json:
         beside = {"run": folder.run.id, "folder": str(folder.path), "page": page, "figures": drawn}
@@ -129,15 +130,6 @@ def _list(given: object) -> list[object]:
 def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:
     told = [str(note) for known in facts.values() for note in _list(known.get("notes"))]
     return list(dict.fromkeys(told))
-
-
-def _write_page(folder: RunFolder, rows: pd.DataFrame) -> str:
-    try:
-        from isoscope.report.impact import impact_page
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    return str(folder.write_page(impact_page(folder.run, rows, folder.facts())))
 
 
 def _write_figure(folder: RunFolder, found: Sequence[Effect]) -> list[str]:

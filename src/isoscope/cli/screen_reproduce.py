@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli import screen
+from isoscope.cli.pages import write_page
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.papers.claims import Claim, called
 from isoscope.papers.paper import Judged, Paper, headline, judged
@@ -15,6 +17,9 @@ from isoscope.papers.table import paper_of
 from isoscope.results import store
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
+
+if TYPE_CHECKING:
+    from isoscope.report.paper import ClaimTold
 
 _STYLES = {True: "green", False: "red", None: "yellow"}
 
@@ -39,7 +44,7 @@ def finish_reproduce(folder: RunFolder, *, json: bool = False) -> None:
             f"{folder.path} holds no claim yet; `isoscope reproduce {paper.name}` makes them."
         )
     with screen.bar("writing the page"):
-        page, figures = _write_page(folder, paper, found), _write_figures(folder, found)
+        page, figures = write_page(folder), _write_figures(folder, found)
     if json:
         verdicts = [
             {"claim": each.claim.name, "expected": each.claim.expected, "verdict": each.verdict.word,
@@ -65,14 +70,11 @@ def _table(found: Sequence[Judged]) -> Table:
     return table
 
 
-def _write_page(folder: RunFolder, paper: Paper, found: Sequence[Judged]) -> str:
-    try:
-        from isoscope.report.paper import ClaimTold, paper_page
-    except ImportError as missing:
-        screen.warn([f"no page was written: {missing.name} is not installed"])
-        return ""
-    facts = folder.facts()
-    told = [
+def told(found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]) -> list[ClaimTold]:
+    """The claims as the page tells them."""
+    from isoscope.report.paper import ClaimTold
+
+    return [
         ClaimTold(
             name=each.claim.name,
             title=each.claim.title,
@@ -89,9 +91,6 @@ def _write_page(folder: RunFolder, paper: Paper, found: Sequence[Judged]) -> str
         )
         for each in found
     ]
-    return str(
-        folder.write_page(paper_page(folder.run, paper.citation, headline(found), told, paper.absent, facts))
-    )
 
 
 def _notes(each: Judged, noted: object) -> list[str]:

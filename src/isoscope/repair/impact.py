@@ -70,8 +70,9 @@ class Judged:
             for each in self.outcomes
             if each.left_out
         }
-        told = [f"{self.label}: {note}" for note in (self.repair.notes if self.repair else ())]
-        return [*sorted(lost), *told]
+        told = self.repair.notes if self.repair else ()
+        mine = [note if note.startswith(f"{self.label}:") else f"{self.label}: {note}" for note in told]
+        return [*sorted(lost), *mine]
 
 
 def parse_repairs(text: str) -> tuple[str, ...]:
@@ -135,7 +136,7 @@ def judge(
     return found
 
 
-def known(found: Sequence[Judged], split: Split) -> dict[str, object]:
+def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
     """What a run keeps of a layer beside its rows."""
     repairs: Mapping[str, object] = {
         each.label: {
@@ -147,7 +148,7 @@ def known(found: Sequence[Judged], split: Split) -> dict[str, object]:
         for each in found
         if each.repair is not None
     }
-    notes = [note for each in found for note in each.notes()]
+    notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
         "repairs": repairs,
         "order": [each.label for each in found],

@@ -34,19 +34,19 @@ class Split:
         return list(dict.fromkeys([*self.fitted, *self.judged, *others]))
 
 
-def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, int] | None = None) -> Split:
+def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, object] | None = None) -> Split:
     """Refuse texts that are both fitted on and judged on, or leave them out of what is fitted on.
 
     `keys` tell which texts are one input; without them a text is what it says.
     """
-    key = (lambda text: keys[text]) if keys is not None else (lambda text: text)
+    keys = {text: text for text in split.texts} if keys is None else keys
     notes = list(split.notes)
-    fitted, note = _apart(split.fitted, split.judged, key, "repairs are fitted on", leave_out)
+    fitted, note = _apart(split.fitted, split.judged, keys, "repairs are fitted on", leave_out)
     notes += filter(None, [note])
     tasks: list[Task] = []
     for task in split.tasks:
         kept, note = _apart(
-            task.fitted, task.judged, key, f"the probe of {task.name} is fitted on", leave_out
+            task.fitted, task.judged, keys, f"the probe of {task.name} is fitted on", leave_out
         )
         notes += filter(None, [note])
         tasks.append(
@@ -58,22 +58,23 @@ def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, int]
 
 
 def _apart(
-    fitted: Sequence[str], judged: Iterable[str], key: object, what: str, leave_out: bool
+    fitted: Sequence[str], judged: Iterable[str], keys: Mapping[str, object], what: str, leave_out: bool
 ) -> tuple[list[str], str]:
-    assert callable(key)
-    known = {key(text) for text in judged}
-    both = [text for text in fitted if key(text) in known]
+    judged = set(judged)
+    known = {keys[text] for text in judged}
+    both = [text for text in fitted if keys[text] in known]
     if not both:
         return list(fitted), ""
+    alike = "judged as well" if judged & set(both) else "the same as judged ones once tokenized"
     if not leave_out:
         shown = both[0] if len(both[0]) <= _SHOWN else f"{both[0][: _SHOWN - 1]}…"
         raise IsoscopeError(
-            f"{len(both)} of the {len(fitted)} texts that {what} are judged as well, first '{shown}'; "
+            f"{len(both)} of the {len(fitted)} texts that {what} are {alike}, first '{shown}'; "
             "give others, or --leave-out-overlap to fit without them."
         )
     gone = set(both)
     return [text for text in fitted if text not in gone], (
-        f"{len(both)} of the {len(fitted)} texts that {what} are judged as well and were left out of the fit"
+        f"{len(both)} of the {len(fitted)} texts that {what} are {alike} and were left out of the fit"
     )
 
 

@@ -176,5 +176,5 @@ def make(made: Ready, vectors: Encoded | None, folder: RunFolder) -> Iterator[tu
             site = next(site for site in made.sites if str(site) == unit)
             found, split = judge(made.split, vectors, site, made.repairs, seed=seed), made.split
         rows = [row for one in found for row in one.rows(folder.run.id, revision, site, seed)]
-        folder.write(unit, rows, known(found, split))
+        folder.write(unit, rows, known(found, split, site))
     yield len(left) * each, len(left) * each
