@@ -43,6 +43,7 @@ from isoscope.run.sweep.settings import settings_in
 PLACES = 2048  # of a sketch: 11 kB as text, and distances to some per cent
 AT_ONCE = 2**22  # numbers that are read at once
 BROKEN, NOT_FINITE = "broken", "not finite"
+_DIGITS = 16  # of a digest
 _TENSORS = 128  # that a sketch looks into at most
 _ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are no model's
 _CUT_SHORT = ("truncated", "incomplete", "eof", "ran out of input")  # in what is said of an old pickle
@@ -131,7 +132,7 @@ def _read(tensors: Tensors) -> _Found:
         tensor = tensors.stored(name).detach()
         said = f"{name}{tuple(tensor.shape)}"
         layout.update(said.encode())
-        own = parts.setdefault(part_of(name), hashlib.blake2b(digest_size=8))
+        own = parts.setdefault(part_of(name), hashlib.sha256())  # twice as fast as blake2b where CPUs know it
         own.update(f"{said}{tensor.dtype}".encode())
         flat = tensor.cpu().contiguous().reshape(-1)
         nan = infinite = 0
@@ -143,7 +144,7 @@ def _read(tensors: Tensors) -> _Found:
             wild.append((name, nan, infinite))
         if tensor.is_floating_point() and flat.numel():
             sketches[said] = (tensor.dim(), _sample(said, flat))
-    digests = tuple((part, own.hexdigest()) for part, own in sorted(parts.items()))
+    digests = tuple((part, own.hexdigest()[:_DIGITS]) for part, own in sorted(parts.items()))
     whole = hashlib.blake2b(repr(digests).encode(), digest_size=8).hexdigest()
     return _Found(whole, _sketch(sketches), layout.hexdigest(), digests, tuple(wild))
 
