@@ -135,7 +135,7 @@ def test_each_figure_is_described_by_its_sentence() -> None:
     labels = [
         given["aria-label"] or ""
         for _, given in Reader(without_plotly(clouds())).tags
-        if given.get("role") == "img"
+        if given.get("role") == "figure"
     ]
     assert len(labels) == 5
     assert labels[0].startswith("Cosines. The mean cosine between sequences is 0.31 (95 % interval")
