@@ -211,3 +211,23 @@ def test_mistakes_are_one_sentence(
         call(tiny_bert, *told, "--out", tmp_path / "run")
     assert str(found.value).count("\n") == 0
     assert len(list((tmp_path / "run").rglob("*.parquet"))) == 0
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_reader_that_tells_all_apart_before_and_not_after(
+    call: Call, files: dict[str, Path], tiny_bert: Path, tmp_path: Path
+) -> None:
+    few = files["labels"].read_text().splitlines()[:30]  # of 24 dimensions: separable, and not of 2
+    files["labels"].write_text("\n".join(few))
+    ask = ("--labels", files["labels"], "--readers", "standardised,unpenalised", "--with", "centre;whiten:2")
+    out, _ = call(tiny_bert, *ask, "--layers", "output", "--out", tmp_path / "run", "--json")
+    told = {(each["measure"], each["repair"]): each for each in json.loads(out)["verdicts"]}
+    assert told["accuracy.labels", "centre"]["verdict"] == "cannot matter"
+    for repair in ("centre", "whiten:2"):
+        found = told["accuracy_unpenalised.labels", repair]
+        assert found["verdict"] != "cannot matter"
+        assert "should not matter" not in found["said"]
+    rows = read_run(tmp_path / "run").frame()
+    own = rows[rows.measure == "accuracy_unpenalised.labels"].set_index("model").note
+    assert "told apart without an error" in own["as it is"]
+    assert "told apart" not in own["whiten:2"]

@@ -91,11 +91,21 @@ def test_fitted_on_another_file(call: Call, vectors: Path, tmp_path: Path) -> No
     [
         (("--with", "whitten"), "did you mean 'whiten'"),
         (("--with", "whiten:13"), "more dimensions than the 12"),
+        (
+            ("--with", "whiten", "--write", "repaired.csv"),
+            "are written as .npy; 'repaired.csv' ends otherwise",
+        ),
+        (
+            ("--with", "whiten", "--fit", "narrow.npy", "--write", "to.npy"),
+            "fitted on vectors of 5 dimensions",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(
     call: Call, vectors: Path, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
+    np.save(tmp_path / "narrow.npy", np.random.default_rng(2).standard_normal((90, 5)))
+    words = tuple(str(tmp_path / word) if word in ("narrow.npy", "to.npy") else word for word in words)
     with pytest.raises(IsoscopeError, match=said):
         call(vectors, *words, "--export", tmp_path / "to")
     assert not (tmp_path / "to").exists()
@@ -104,3 +114,8 @@ def test_mistakes_are_one_sentence(
 def test_writing_is_for_files_of_vectors(call: Call, tiny_bert: Path, tmp_path: Path) -> None:
     with pytest.raises(IsoscopeError, match="--write repairs a file of vectors"):
         call(tiny_bert, "--with", "centre", "--export", tmp_path, "--write", tmp_path / "x.npy")
+
+
+def test_a_file_that_is_not_there_is_no_model(call: Call, tmp_path: Path) -> None:
+    with pytest.raises(IsoscopeError, match=r"no file at '.*none.npy'; give vectors as"):
+        call(tmp_path / "none.npy", "--with", "centre", "--export", tmp_path / "to")

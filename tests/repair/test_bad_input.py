@@ -47,6 +47,17 @@ def test_constant_vectors(recipe: str) -> None:
             fit(recipe, constant)
 
 
+def test_vectors_that_point_one_way_have_no_rogue_dimension() -> None:
+    one_way = torch.arange(1.0, 41)[:, None] * torch.randn(6).double()
+    for constant in (torch.full((40, 6), 0.1), one_way, torch.zeros(40, 6)):
+        with pytest.raises(IsoscopeError, match="all vectors point the same way"):
+            fit("rogue", constant)
+    nearly = torch.full((40, 6), 0.1).double() + 1e-6 * CLOUD[:40]
+    assert fit("rogue", nearly).name == "rogue:3"
+    with pytest.raises(IsoscopeError, match="would leave none of 1 dimensions"):
+        fit("rogue", CLOUD[:, :1])
+
+
 @pytest.mark.parametrize("recipe", [kind.name for kind in KINDS])
 def test_one_vector(recipe: str) -> None:
     with pytest.raises(IsoscopeError, match=re.escape("fitted on at least 2 vectors; got 1.")):
@@ -78,6 +89,8 @@ def test_one_vector(recipe: str) -> None:
         ("centre", [CLOUD, CLOUD[:, :4]], "one batch has vectors of 6 dimensions, a later one of 4"),
         ("centre", [[1.0, 2.0]], "a batch is an array or tensor [n, d]; got list."),
         ("centre", 3, "vectors are an array, a tensor or batches of them; got int."),
+        ("centre", np.array([["a", "b"]] * 3), "vectors hold numbers; got an array of <U1."),
+        ("centre", CLOUD.numpy().astype(object), "vectors hold numbers; got an array of object."),
         ("centre", CLOUD.to(torch.complex64), "vectors hold real numbers; got complex ones."),
     ],
 )
@@ -102,5 +115,30 @@ def test_a_constant_dimension_is_only_centred() -> None:
 def test_clusters_with_too_few_vectors_are_only_centred() -> None:
     far = torch.cat([CLOUD, CLOUD[:2] + 1000])
     repair = fit("cluster-abtt:2:3", far)
-    assert repair.notes == ("cluster-abtt: 1 of 2 clusters have too few vectors and are only centred",)
+    assert repair.notes == (
+        "cluster-abtt: 1 of 2 clusters have too few different vectors and are only centred",
+    )
     assert torch.allclose(repair.apply(far[-2:]), far[-2:] - far[-2:].mean(0), atol=1e-9)
+
+
+def test_clusters_of_copies_are_only_centred() -> None:
+    copies = torch.full((30, 6), 40.0).double()
+    repair = fit("cluster-abtt:2:1", torch.cat([CLOUD, copies]))
+    assert repair.notes == (
+        "cluster-abtt: 1 of 2 clusters have too few different vectors and are only centred",
+    )
+    assert float(repair.apply(copies).abs().max()) < 1e-9
+    few = fit("cluster-abtt:8:1", CLOUD[:3].repeat(20, 1))  # fewer different vectors than clusters
+    assert few.name == "cluster-abtt:3:1"
+
+
+def test_arrays_in_any_order_of_bytes_and_rows() -> None:
+    plain = CLOUD.numpy()
+    wanted = fit("whiten", plain)
+    held = np.ascontiguousarray(plain[::-1])[::-1]
+    assert held.strides[0] < 0
+    for other in (held, plain.astype(">f8"), plain.astype(np.longdouble), np.asfortranarray(plain)):
+        np.testing.assert_allclose(fit("whiten", other).apply(plain), wanted.apply(plain), atol=1e-12)
+        np.testing.assert_allclose(wanted.apply(other), wanted.apply(plain), atol=1e-12)
+    with pytest.raises(IsoscopeError, match="vectors hold real numbers"):
+        wanted.apply(plain.astype(np.complex128))

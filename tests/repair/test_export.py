@@ -122,3 +122,23 @@ def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IsoscopeError, match="cannot write the repair"):
         save_repair(fit("centre", cloud(100, 6)), tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_model_in_16_bits_repairs_in_float32(kind: torch.dtype) -> None:
+    narrow = 1 + 1e-5 * torch.randn(200, 6)  # whitening stretches by 1e5, more than float16 holds
+    off = 100 + torch.randn(200, 6)
+    for points in (narrow, off):
+        repair = fit("whiten", points)
+        module = RepairModule(repair).to(kind)
+        assert torch.equal(module(points.to(kind)), repair.apply(points.to(kind)))
+        assert torch.allclose(module(points), repair.apply(points), rtol=1e-5, atol=1e-5)
+    assert {tensor.dtype for tensor in RepairModule(repair).double().buffers()} == {torch.float64}
+
+
+def test_the_module_says_what_width_it_takes() -> None:
+    module = RepairModule(fit("centre", cloud(100, 6)))
+    with pytest.raises(
+        IsoscopeError, match=re.escape("takes vectors of 6 dimensions; got the shape (2, 5).")
+    ):
+        module(torch.ones(2, 5))

@@ -166,3 +166,33 @@ def test_the_same_vectors_are_refused() -> None:
     judged[3] = fitted[5]
     with pytest.raises(IsoscopeError, match="1 of the 20 vectors"):
         refuse_same_vectors(fitted, judged)
+
+
+def test_quotes_hold_lines_and_numbers_are_those_of_the_file(tmp_path: Path) -> None:
+    text = 'sentence1,sentence2,score\r\n"a\r\n\r\nb",c,3\r\n\r\n"d, e",f,4\r\n'
+    (tmp_path / "file.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    first, second, scores = read_pairs(str(tmp_path / "file.csv"))
+    assert (first, second, scores.tolist()) == (["a\n\nb", "d, e"], ["c", "f"], [3.0, 4.0])
+    with pytest.raises(IsoscopeError, match=r"line 7 of .* has no score: 'x' is no number"):
+        read_pairs(written(tmp_path, text.replace("\r", "") + "g,h,x\n", "other.csv"))
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0c", "\x1e"])
+def test_what_unicode_calls_the_end_of_a_line_is_text(tmp_path: Path, end: str) -> None:
+    first, _, _ = read_pairs(written(tmp_path, f"a{end}b\tc\t1\nd\te\t2\n"))
+    assert first == [f"a{end}b", "d"]
+
+
+def test_a_cell_too_long_for_csv_and_a_header_alone(tmp_path: Path) -> None:
+    with pytest.raises(IsoscopeError, match=r"line 2 of .* is no CSV: field larger than"):
+        read_pairs(written(tmp_path, "sentence1,sentence2,score\n" + "a" * 200_000 + ",b,1\n"))
+    with pytest.raises(IsoscopeError, match="holds no pairs: there is nothing under its header"):
+        read_pairs(written(tmp_path, "sentence1,sentence2,score\n"))
+
+
+def test_a_header_is_no_class_and_no_query(tmp_path: Path) -> None:
+    lines = "".join(f"{i % 2}\ttext {i}\n" for i in range(30))
+    made = labelled(written(tmp_path, "Label\tText\n" + lines))
+    assert set(made.labels) | set(made.right) == {0, 1}
+    assert "why" in sought(written(tmp_path, "query\tdocument\nwhy\tbecause\nhow\tso\n")).queries
+    assert "query" not in sought(written(tmp_path, "query\tdocument\nwhy\tbecause\nhow\tso\n")).queries

@@ -142,3 +142,18 @@ def test_texts_that_share_a_line(gpt: Path, tmp_path: Path) -> None:
         open_spoken(model, str(tmp_path / "one.txt"), str(tmp_path / "two.txt"))
     with pytest.raises(IsoscopeError, match="give --fit"):
         open_spoken(model, str(tmp_path / "one.txt"), None)
+
+
+@pytest.mark.parametrize(
+    "recipe", ["whiten", "whiten:3", "whiten:4,centre", "whiten,abtt:2", "standardise,whiten:5,whiten:2"]
+)
+def test_what_follows_a_whitening_is_turned_back_with_it(recipe: str) -> None:
+    cloud = torch.randn(300, 6).double() @ torch.randn(6, 6).double() + 2
+    repair = fit(recipe, cloud)
+    turned = in_place(repair)
+    there, back = repair.apply(cloud), turned.apply(cloud)
+    assert back.shape == cloud.shape
+    assert torch.allclose(there @ there.T, back @ back.T, atol=1e-9)  # the same but for a rotation
+    if recipe.startswith("whiten") and "," not in recipe:
+        matrix = turned.affine()[0]
+        assert torch.allclose(matrix, matrix.T, atol=1e-9)  # QᵀSQ: no rotation at all

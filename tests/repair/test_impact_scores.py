@@ -180,3 +180,16 @@ def test_a_zero_vector_has_no_cosine() -> None:
     before = similarity(a, b, scores)[0]
     b[3] = 0
     assert changed(before, similarity(a, b, scores)[0], "", 0).verdict == UNDEFINED
+
+
+def test_draws_without_a_score_are_left_out_or_there_is_no_interval() -> None:
+    a, b = RANDOM.standard_normal((2, 40, 5))
+    scores = np.zeros(40)
+    scores[:5] = 1  # about one draw in 150 has no pair of score 1
+    before, after = (similarity(each, b, scores)[0] for each in (a, a + 0.1))
+    assert 0 < np.isnan(before.drawn(0)).mean() < 0.05
+    found = changed(before, after, "", 0)
+    assert math.isfinite(found.low)
+    assert math.isfinite(found.high)
+    few = changed(*(similarity(each[:3], b[:3], np.arange(3.0))[0] for each in (a, a + 0.1)), "", 0)
+    assert few.said() == "undefined: 3 pairs are too few for an interval"

@@ -41,7 +41,7 @@ def by_transformers(folder: Path, layer: int, pool: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "last"])
 def test_every_layer_text_by_text(bert: Model, tiny_bert: Path, pool: str) -> None:
-    ready = open_inputs(bert, TEXTS, layers="all", pool=pool, max_length=32, batch_size=7)
+    ready = open_inputs(bert, TEXTS, layers="layer.*", pool=pool, max_length=32, batch_size=7)
     assert [str(site) for site in ready.sites] == ["layer.0", "layer.1", "layer.2"]
     moved: list[int] = []
     found = encode(ready, lambda done, total: moved.append(done))
@@ -56,6 +56,13 @@ def test_every_layer_text_by_text(bert: Model, tiny_bert: Path, pool: str) -> No
 def test_which_layers(bert: Model) -> None:
     assert [str(site) for site in open_inputs(bert, TEXTS).sites] == ["layer.0", "layer.2"]
     assert [str(site) for site in open_inputs(bert, TEXTS, layers="1").sites] == ["layer.1"]
+    assert [str(site) for site in open_inputs(bert, TEXTS, layers="0, output").sites] == [
+        "layer.0",
+        "layer.2",
+    ]
+    for layers in ("ends", "all"):  # what enters the first block is one vector for all texts
+        first = open_inputs(bert, TEXTS, layers=layers, pool="cls").sites
+        assert [str(site) for site in first] == ["layer.1", "layer.2"]
     with pytest.raises(IsoscopeError, match="selects no site"):
         open_inputs(bert, TEXTS, layers="9")
     with pytest.raises(IsoscopeError, match="no way to pool is called 'token'"):
@@ -150,3 +157,13 @@ def test_recipes() -> None:
     refuse_too_many(["whiten:6", "centre"], [6, 9])
     with pytest.raises(IsoscopeError, match="'whiten:7' asks for more dimensions than the 6"):
         refuse_too_many(["centre", "abtt,whiten:7"], [6, 9])
+
+
+def test_a_repair_that_cannot_be_fitted_is_left_out() -> None:
+    encoded, split, site = made()
+    found = judge(split, encoded, site, ["cluster-abtt:20", "centre"])
+    assert [each.label for each in found] == [AS_IT_IS, "centre"]
+    (note,) = [note for note in known(found, split, site)["notes"] if "left out" in note]  # type: ignore[attr-defined]
+    assert note.startswith("layer.0: cluster-abtt:20 is left out: 'cluster-abtt:20' finds 20 clusters")
+    with pytest.raises(IsoscopeError, match="finds 20 clusters in at least 80 vectors; got 40"):
+        judge(split, encoded, site, ["cluster-abtt:20"])

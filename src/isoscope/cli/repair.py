@@ -76,12 +76,14 @@ def repair(
     from isoscope.repair.kinds import parse
     from isoscope.repair.sample import Watched
     from isoscope.repair.transforms import fit as fit_repair
-    from isoscope.repair.vectors import holds_vectors, open_vectors, write_repaired
+    from isoscope.repair.vectors import holds_vectors, open_vectors, refuse_unwritable, write_repaired
 
     parse(recipe)  # a name that does not exist is told before anything runs
     of_file = holds_vectors(model)
     if write is not None and not of_file:
         raise IsoscopeError(f"--write repairs a file of vectors; '{model}' is a model: use what is exported.")
+    if write is not None:
+        refuse_unwritable(write)
     with screen.bar(f"fitting on {fit or (model if of_file else 'embedded')}") as progress:
         facts: dict[str, object]
         if of_file:
@@ -109,11 +111,11 @@ def repair(
             watched = Watched(states)
         fitted = fit_repair(recipe, watched, precise=not of_file, facts=facts)
     assert watched.sample is not None
-    folder = save_repair(fitted, export)
-    if write is not None:
+    if write is not None:  # before the export: where this fails, an older one is left as it is
         with screen.bar(f"writing {write}") as progress:
             mine = open_vectors(Path(model), array)[0]
             write_repaired(fitted, mine, write, progress=progress)
+    folder = save_repair(fitted, export)
     rows = before_after(fitted, watched.sample)
     told = [*notes, *fitted.notes]
     screen.warn(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.clusters import CLUSTERS
-from isoscope.repair.fits import Spectrum, default_top
+from isoscope.repair.fits import Spectrum, are_same, default_top
 from isoscope.repair.gather import moments_of
 from isoscope.repair.kinds import Asked
 from isoscope.repair.maps import Clustered, cast
@@ -51,6 +52,7 @@ def find_clusters(sample: Sample, asked: Asked) -> Clustered:
     but for rounding, vectors must not break ties now this way, now that.
     """
     from sklearn.cluster import KMeans  # takes a second to import
+    from sklearn.exceptions import ConvergenceWarning
 
     many, points = asked.number(0, CLUSTERS), sample.points.double()
     if len(points) < LEAST * many:
@@ -63,7 +65,10 @@ def find_clusters(sample: Sample, asked: Asked) -> Clustered:
     if float(size) == 0:
         raise IsoscopeError(f"all {len(points)} vectors are the same; there is no spread to repair.")
     rounded = (centred / size).round(decimals=4)
-    label = torch.from_numpy(KMeans(many, n_init=1, random_state=0).fit_predict(rounded.numpy())).long()
+    with warnings.catch_warnings():  # of copies there may be fewer clusters than asked: their number is told
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = KMeans(many, n_init=1, random_state=0).fit_predict(rounded.numpy())
+    label = torch.from_numpy(found).long()
     centres = torch.stack([centred[label == name].mean(0) for name in torch.unique(label)])
     nothing = torch.zeros(len(centres), 0, points.shape[1], dtype=torch.float64)
     return Clustered(origin, centres, origin + centres, nothing)
@@ -77,12 +82,12 @@ def all_but_the_tops(found: Clustered, record: ByCluster, asked: Asked) -> tuple
         raise IsoscopeError(f"'{asked}' would leave none of {width} dimensions; ask for fewer directions.")
     for moments, centre in zip(record.moments, found.means, strict=True):
         top = torch.zeros(many, width, dtype=torch.float64)
-        if moments.n > many + 1:  # with fewer, nothing of the cluster would be left
+        if moments.n > many + 1 and not are_same(moments):  # else nothing of the cluster would be left
             found_there = Spectrum.of(moments)
             top = torch.where(found_there.values[:many, None] > 0, found_there.vectors[:many], 0.0)
         else:
             bare += 1
         tops.append(top)
         means.append(moments.mean[0] if moments.n else centre)
-    note = f"cluster-abtt: {bare} of {len(tops)} clusters have too few vectors and are only centred"
+    note = f"cluster-abtt: {bare} of {len(tops)} clusters have too few different vectors and are only centred"
     return Clustered(found.origin, found.centres, torch.stack(means), torch.stack(tops)), note if bare else ""

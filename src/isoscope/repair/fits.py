@@ -19,6 +19,7 @@ from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments
 
 SAME = 1e-9  # of the mean's length: vectors that spread less are the same but for rounding
+ONE_WAY = 1e-13  # under 1: a mean cosine that rounding alone keeps from 1
 PER_HUNDRED = 100  # dimensions to one direction that all-but-the-top takes (Mu & Viswanath 2018)
 ROGUE = 3  # dimensions (Timkey & van Schijndel 2021 tell the first three)
 FEW = 10  # vectors a dimension, under which narrow variances are read too small
@@ -39,9 +40,18 @@ class Spread:
             n, mean, scatter = record.n, record.mean[0], record.scatter[0].diagonal()
         else:
             n, mean, scatter = int(record.count), record.mean.cpu(), record.scatter.cpu()
-        if float((scatter.sum() / n).sqrt()) <= SAME * float(mean.norm()):
+        if _same(n, mean, scatter):
             raise IsoscopeError(f"all {n} vectors are the same; there is no spread to repair.")
         return cls(n, mean, scatter / (n - 1))
+
+
+def are_same(moments: Moments) -> bool:
+    """Whether vectors do not spread but for rounding."""
+    return _same(moments.n, moments.mean[0], moments.scatter[0].diagonal())
+
+
+def _same(n: int, mean: Tensor, scatter: Tensor) -> bool:
+    return float((scatter.sum() / n).sqrt()) <= SAME * float(mean.norm())
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +107,11 @@ def rogue(record: Directions, asked: Asked) -> Scaled:
     Zero and not gone, so that the width stays what a model expects; cosines are the same.
     """
     share = record.contributions().cpu()
-    many = asked.number(0, min(ROGUE, len(share) - 1))
+    many = asked.number(0, max(1, min(ROGUE, len(share) - 1)))
     if many >= len(share):
         raise IsoscopeError(f"'{asked}' would leave none of {len(share)} dimensions; ask for fewer.")
+    if float(share.sum()) >= 1 - ONE_WAY or not bool((record.squares > 0).any()):
+        raise IsoscopeError("all vectors point the same way, or nowhere; there is no spread to repair.")
     kept = torch.ones_like(share)
     kept[share.topk(many).indices] = 0
     return Scaled(torch.zeros_like(share), kept)

@@ -128,11 +128,22 @@ def batches(source: Source) -> Iterator[Tensor]:
 def as_tensor(given: Tensor | Array) -> Tensor:
     """A tensor of real numbers, where sums are kept; one that cannot be written to is copied."""
     if isinstance(given, np.ndarray):
-        given = torch.from_numpy(given if given.flags.writeable else given.copy())
+        given = from_array(given)
     if given.is_complex():
         raise IsoscopeError("vectors hold real numbers; got complex ones.")
     given = given.detach().to(home(given.device))
     return given if given.is_floating_point() else given.double()
+
+
+def from_array(given: Array) -> Tensor:
+    """The same numbers as a tensor, without a copy where torch takes the array as it is."""
+    if given.dtype.kind not in "biufc":
+        raise IsoscopeError(f"vectors hold numbers; got an array of {given.dtype}.")
+    if given.dtype.itemsize > np.dtype(np.float64).itemsize and given.dtype.kind == "f":
+        given = given.astype(np.float64)
+    given = given if given.dtype.isnative else given.astype(given.dtype.newbyteorder("="))
+    known = given.flags.writeable and min(given.strides, default=0) >= 0
+    return torch.from_numpy(given if known else given.copy())  # else torch warns, or refuses
 
 
 def finite(points: Tensor) -> tuple[Tensor, int]:

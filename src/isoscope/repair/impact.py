@@ -8,7 +8,7 @@ tested on the map's own numbers (impact_maps.py). Rows name the repair in the co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from isoscope.errors import IsoscopeError
 from isoscope.repair.before_after import SHOWN
 from isoscope.repair.impact_hubs import NEAREST, hub_outcomes
-from isoscope.repair.impact_maps import cannot_matter, character
+from isoscope.repair.impact_maps import Character, cannot_matter, character
 from isoscope.repair.impact_outcome import Array, Outcome
 from isoscope.repair.impact_overlap import Split
 from isoscope.repair.impact_states import Encoded
@@ -46,6 +46,7 @@ class Judged:
     outcomes: Sequence[Outcome]
     changes: Sequence[Change]
     geometry: Sequence[Row]
+    remarks: Sequence[str] = ()
 
     def rows(self, run: str, revision: str, site: Site, seed: int) -> list[Row]:
         """Geometry, scores with their intervals, changes with their verdicts."""
@@ -72,7 +73,7 @@ class Judged:
         }
         told = self.repair.notes if self.repair else ()
         mine = [note if note.startswith(f"{self.label}:") else f"{self.label}: {note}" for note in told]
-        return [*sorted(lost), *mine]
+        return [*sorted(lost), *mine, *self.remarks]
 
 
 def parse_repairs(text: str) -> tuple[str, ...]:
@@ -107,15 +108,24 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Judged]:
-    """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after."""
+    """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after.
+
+    A repair that cannot be fitted on them is left out and told, unless it is the only one.
+    """
     fitted = encoded.at(site, split.fitted)
     sample = _distinct(some(split.judged, MOST, seed), encoded)
     refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
     refuse_constant(encoded.at(site, sample), f"{site}: the texts that are judged")
     size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
     found: list[Judged] = []
+    refused: list[IsoscopeError] = []
     for done, recipe in enumerate(["", *recipes], start=1):
-        repair = fit(recipe, fitted, precise=True) if recipe else None
+        try:
+            repair = fit(recipe, fitted, precise=True) if recipe else None
+        except IsoscopeError as reason:
+            refused.append(reason)
+            found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
+            continue
         look = _look(encoded, site, repair)
         outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
         cloud = look(sample)
@@ -127,13 +137,20 @@ def judge(
         if repair is not None:
             kind = character(repair, size)
             changes = [
-                changed(before, after, cannot_matter(kind, after.reader), seed)
+                changed(before, after, _reason(kind, before, after), seed)
                 for before, after in zip(found[0].outcomes, outcomes, strict=True)
             ]
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
         if progress is not None:
             progress(done, len(recipes) + 1)
+    if refused and len(found) == 1:
+        raise refused[0]
     return found
+
+
+def _reason(kind: Character, before: Outcome, after: Outcome) -> str:
+    """Why a map cannot matter; none where the reader is another after it: one that tells all apart."""
+    return cannot_matter(kind, after.reader) if before.reader == after.reader else ""
 
 
 def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:

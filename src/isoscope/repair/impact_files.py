@@ -18,6 +18,7 @@ from isoscope.repair.impact_outcome import Array
 
 FIRST, SECOND = ("sentence1", "text1", "first"), ("sentence2", "text2", "second")
 SCORE = ("score", "similarity_score", "similarity")
+HEADERS = (("label", "text"), ("label", "sentence"), ("query", "document"))  # of labelled texts, and sought
 _STS = (5, 6, 4)  # sentence1, sentence2, score of STS-B's own files: genre, file, year, index before them
 _TABLES = (".tsv", ".csv")
 
@@ -42,6 +43,8 @@ def read_pairs(address: str) -> tuple[list[str], list[str], Array]:
                 f"one must be called {SCORE[0]}."
             )
         at, lines = (named[0], named[1], scored), lines[1:]
+        if not lines:
+            raise IsoscopeError(f"{address} holds no pairs: there is nothing under its header.")
     else:
         at = _places(address, lines)
     found = [_pair(address, number, cells, at) for number, cells in lines]
@@ -112,7 +115,9 @@ def _two(address: str, wanted: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(documents(address, whole=False), start=1):
         one, tab, two = line.partition("\t")
         if not tab or not one.strip() or not two.strip():
-            raise IsoscopeError(f"line {number} of {address} is not {wanted}.")
+            raise IsoscopeError(f"line {number} of {address} (blank ones not counted) is not {wanted}.")
+        if number == 1 and (one.strip().lower(), two.strip().lower()) in HEADERS:
+            continue
         yield number, one.strip(), two.strip()
         empty = False
     if empty:
@@ -128,19 +133,25 @@ def read_texts(address: str) -> list[str]:
 
 
 def _lines(address: str) -> Iterator[Line]:
-    """The cells of every line that is not blank, with its number."""
-    lines = [line.rstrip("\r\n") for line in _plain(address)]
-    there = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    if any("\t" in line for _, line in there[:1]):
-        yield from ((number, line.split("\t")) for number, line in there)
-    else:
-        rows = csv.reader(line for _, line in there)
-        yield from ((number, row) for (number, _), row in zip(there, rows, strict=False))
-
-
-def _plain(address: str) -> list[str]:
+    """The cells of every line that is not blank, with its number; a CSV's quotes may hold several lines."""
+    lines = _plain(address).split("\n")  # of all that Unicode calls the end of a line the one that files have
+    if "\t" in next((line for line in lines if line.strip()), ""):
+        yield from ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip())
+        return
+    rows = csv.reader(f"{line}\n" for line in lines)
+    begun = 1
     try:
-        return Path(address).read_text(encoding="utf-8-sig").splitlines()
+        for row in rows:
+            if any(cell.strip() for cell in row):
+                yield begun, row
+            begun = rows.line_num + 1
+    except csv.Error as reason:
+        raise IsoscopeError(f"line {rows.line_num} of {address} is no CSV: {reason}.") from reason
+
+
+def _plain(address: str) -> str:
+    try:
+        return Path(address).read_text(encoding="utf-8-sig")
     except FileNotFoundError as reason:
         raise IsoscopeError(f"no pairs at '{address}': there is no such file.") from reason
     except UnicodeDecodeError as reason:

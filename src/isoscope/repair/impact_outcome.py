@@ -18,6 +18,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 DRAWS = 2000
 ENDS = (2.5, 97.5)  # of a hundred
+_WITHOUT = 0.05  # share of draws that may have no score
 _AT_ONCE = 1 << 21  # places that are drawn at a time
 
 
@@ -61,8 +62,17 @@ def _drawn(outcome: Outcome, seed: int) -> Array:
 
 
 def ends(draws: Array) -> tuple[float, float]:
-    """The middle 95 % of draws; NaN where a draw has no score."""
-    low, high = np.percentile(draws, ENDS)
+    """The middle 95 % of draws that have a score; NaN where more than one in twenty has none.
+
+    Of few pairs with a high score a draw may have none, and then no correlation.
+
+    >>> ends(np.array([1.0] * 50 + [3.0] * 50 + [np.nan]))
+    (1.0, 3.0)
+    """
+    there = draws[~np.isnan(draws)]
+    if len(there) < (1 - _WITHOUT) * len(draws):
+        return math.nan, math.nan
+    low, high = np.percentile(there, ENDS)
     return float(low), float(high)
 
 

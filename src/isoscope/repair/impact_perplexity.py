@@ -135,14 +135,20 @@ def perplexity(speaker: Speaker, data: Data, repair: Repair | None = None, name:
 
 
 def in_place(repair: Repair) -> Repair:
-    """The same repair with its last coordinates those of the model: A = SQ, Q's rows orthonormal, as QᵀSQ."""
-    steps = tuple(_turned_back(step) if isinstance(step, Turned) else step for step in repair.steps)
-    return replace(repair, steps=steps)
+    """The same repair with its last coordinates those of the model: A = SQ, Q's rows orthonormal, as QᵀSQ.
 
-
-def _turned_back(step: Turned) -> Turned:
-    _, stretch, right = torch.linalg.svd(step.matrix, full_matrices=False)
-    return Turned(step.mean, right.T @ torch.diag(stretch) @ right)
+    What follows a whitening was fitted in its coordinates, so all are turned back in one step at the end.
+    """
+    back: Tensor | None = None
+    for step in repair.steps:
+        if isinstance(step, Turned):
+            left, _, right = torch.linalg.svd(step.matrix, full_matrices=False)
+            turned = right.T @ left.T  # [d, k]
+            back = turned if back is None else back @ turned
+    if back is None:
+        return repair
+    last = Turned(back.new_zeros(back.shape[1]), back)
+    return replace(repair, steps=(*repair.steps, last))
 
 
 def _counted(batch: Batch) -> Tensor:

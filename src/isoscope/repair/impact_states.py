@@ -109,18 +109,24 @@ def open_inputs(
     seed = (data.text if isinstance(data, Altered) else data).seed
     keys = [int(content_keys(row[None], seed)) for row in rows]
     found = look(model, next(iter(data)))
-    sites = chosen_sites(tuple(found.shapes), layers)
+    sites = chosen_sites(tuple(found.shapes), layers, pool)
     return Inputs(model, data, dict(zip(every, keys, strict=True)), found, sites, pool)
 
 
-def chosen_sites(there: Sequence[Site], layers: str) -> tuple[Site, ...]:
-    """The sites that are asked for."""
+def chosen_sites(there: Sequence[Site], layers: str, pool: str = "mean") -> tuple[Site, ...]:
+    """The sites that are asked for; ``output`` is the last layer where nothing norms it.
+
+    Pooled by ``cls``, ``ends`` and ``all`` begin at layer 1: before the first block the first token of all
+    texts is one and the same vector.
+    """
+    last = Site("output") if Site("output") in there else max(there, key=lambda site: site.layer or 0)
+    begun = Site("layer", 1 if pool == "cls" and Site("layer", 1) in there else 0)
     if layers == ALL:
-        return tuple(there)
+        return tuple(site for site in there if begun.layer == 0 or site != Site("layer", 0))
     if layers == ENDS:
-        last = Site("output") if Site("output") in there else max(there, key=lambda site: site.layer or 0)
-        return tuple(dict.fromkeys([Site("layer", 0), last]))
-    return select(there, layers)
+        return tuple(dict.fromkeys([begun, last]))
+    named = (str(last) if part.strip() == "output" else part for part in layers.split(","))
+    return select(there, ",".join(named))
 
 
 def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:

@@ -62,14 +62,11 @@ class Labelled:
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Accuracy of each reader."""
         mine, others = look(self.fitted), look(self.texts)
-        found = [
-            probe(mine, self.labels, others, self.right, reader=reader, seed=seed) for reader in self.readers
-        ]
-        told = [
-            each if each.reader == READERS[0] else replace(each, measure=f"accuracy_{each.reader}")
-            for each in found
-        ]
-        return _named(told, self.name)
+        found = []
+        for reader in self.readers:  # the reader that was asked for names it, whatever became of its search
+            told = probe(mine, self.labels, others, self.right, reader=reader, seed=seed)
+            found.append(told if reader == READERS[0] else replace(told, measure=f"accuracy_{reader}"))
+        return _named(found, self.name)
 
     def without(self, texts: set[str]) -> Labelled:
         """The same without these texts to be fitted on."""

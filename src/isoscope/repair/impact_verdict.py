@@ -61,6 +61,8 @@ def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
         if off <= EQUAL * float(np.abs(before.seen).max(initial=1.0)):
             return replace(found, verdict=CANNOT, why=f"{reason}; found equal to {max(off, 1e-16):.0e}")
         reason = f"{reason} should not matter, yet what the reader gives differs by {off:.1e}"
-    if math.isnan(low) or low <= 0 <= high:
+    if math.isnan(low):
+        return replace(found, verdict=UNDEFINED, why=f"{after.n:,} {after.per} are too few for an interval")
+    if low <= 0 <= high:
         return replace(found, why=reason)
     return replace(found, verdict=HELPED if low * after.sign > 0 else HURT, why=reason)

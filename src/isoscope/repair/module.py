@@ -13,6 +13,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from isoscope.errors import IsoscopeError
 from isoscope.repair.export import load_repair, save_repair
 from isoscope.repair.maps import Map, tensors_of
 from isoscope.repair.repair import Repair
@@ -23,7 +24,8 @@ SENTENCE = "sentence_embedding"
 class RepairModule(nn.Module):
     """Moves vectors through a repair. Its tensors are buffers in float32: nothing in it is trained.
 
-    `repair` keeps them in float64, so that what was cast to 16 bits is not what is saved.
+    `repair` keeps them in float64, which is what is saved. In a model that is cast to 16 bits they stay in
+    float32: a rounded mean would shift all vectors alike, and float16 ends at 65,504.
     """
 
     def __init__(self, repair: Repair) -> None:
@@ -33,6 +35,16 @@ class RepairModule(nn.Module):
             for name, tensor in tensors_of(step).items():
                 self.register_buffer(f"{name}_{place}", tensor.float())
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """Go where the model goes, but not to fewer bits than float32."""
+        held = dict(self.named_buffers())
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, tensor in held.items():
+            new = self.get_buffer(name)
+            if new.dtype in (torch.float16, torch.bfloat16):
+                self.register_buffer(name, tensor.to(new.device))
+        return self
+
     def forward(self, features: Any) -> Any:
         """Features with their sentence embedding repaired, or a tensor [..., d] repaired, [..., k]."""
         if isinstance(features, Tensor):
@@ -40,6 +52,11 @@ class RepairModule(nn.Module):
         return {**features, SENTENCE: self._moved(features[SENTENCE])}
 
     def _moved(self, vectors: Tensor) -> Tensor:
+        if vectors.shape[-1] != self.repair.width:
+            raise IsoscopeError(
+                f"'{self.repair.name}' takes vectors of {self.repair.width} dimensions; "
+                f"got the shape {tuple(vectors.shape)}."
+            )
         exact = vectors.dtype if vectors.dtype in (torch.float32, torch.float64) else torch.float32
         moved = vectors.reshape(-1, self.repair.width).to(exact)
         for place, step in enumerate(self.repair.steps):

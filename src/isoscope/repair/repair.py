@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair import maps
+from isoscope.repair.gather import from_array
 from isoscope.repair.maps import Clustered, Map
 
 AT_ONCE, ON_A_GPU = 1024, 65536  # vectors that are moved at a time; on a CPU they stay in cache
@@ -67,10 +68,7 @@ class Repair:
         """
         if isinstance(vectors, Tensor):
             return self._moved(vectors)
-        rows = np.asarray(vectors)
-        rows = rows if np.issubdtype(rows.dtype, np.floating) else rows.astype(np.float64)
-        rows = rows if rows.flags.writeable else rows.copy()  # torch warns of what cannot be written to
-        return cast(Given, self._moved(torch.from_numpy(rows)).numpy())
+        return cast(Given, self._moved(from_array(np.asarray(vectors))).numpy())
 
     def _moved(self, vectors: Tensor) -> Tensor:
         if vectors.dim() < 1 or vectors.shape[-1] != self.width:
@@ -78,6 +76,8 @@ class Repair:
                 f"'{self.name}' was fitted on vectors of {self.width} dimensions; "
                 f"got the shape {tuple(vectors.shape)}."
             )
+        if vectors.is_complex():
+            raise IsoscopeError("vectors hold real numbers; got complex ones.")
         vectors = vectors if vectors.is_floating_point() else vectors.double()
         flat = vectors.reshape(-1, self.width)
         exact = vectors.dtype if vectors.dtype in (torch.float32, torch.float64) else torch.float32

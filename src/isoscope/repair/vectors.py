@@ -21,6 +21,8 @@ ROWS = 8192  # that are written at a time
 def holds_vectors(address: str) -> bool:
     """Whether this is a file of vectors: a .safetensors with a config.json beside it is a model's."""
     file = Path(address)
+    if not file.exists() and file.suffix.lower() in (".npy", ".npz", ".parquet", ".csv"):
+        raise IsoscopeError(f"no file at '{address}'; give vectors as {', '.join(FORMATS)}.")
     if not file.is_file() or file.suffix.lower() not in FORMATS:
         return False
     return file.suffix.lower() != ".safetensors" or not (file.parent / "config.json").exists()
@@ -43,10 +45,15 @@ def open_vectors(file: Path, array: str | None = None) -> tuple[Array, list[str]
     return points, notes
 
 
-def write_repaired(repair: Repair, vectors: Array, file: Path, *, progress: Progress | None = None) -> None:
-    """Write vectors [n, d] repaired to a .npy file, a few thousand at a time, whole or not at all."""
+def refuse_unwritable(file: Path) -> None:
+    """Say that repaired vectors are written in one format."""
     if file.suffix.lower() != ".npy":
         raise IsoscopeError(f"repaired vectors are written as .npy; '{file}' ends otherwise.")
+
+
+def write_repaired(repair: Repair, vectors: Array, file: Path, *, progress: Progress | None = None) -> None:
+    """Write vectors [n, d] repaired to a .npy file, a few thousand at a time, whole or not at all."""
+    refuse_unwritable(file)
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from isoscope.report.advise_figure import AS_IS, KEY, REPAIRED, cosine_panel, ladder, numbers_panel
 from isoscope.report.advise_findings import Findings
-from isoscope.report.advise_judged import Said, cosine, share
+from isoscope.report.advise_judged import Said, cosine, crowded, share
 from isoscope.report.advise_sentences import PARTS, headline
 from isoscope.report.families import Family, Told
 from isoscope.report.figures import Drawn, Panel
@@ -44,8 +44,8 @@ def advise_sections(found: Findings, said: Sequence[Said], told: Told) -> list[S
     )
     return [
         _section(name, Family(heading, asks, ()), texts[name], panels, told)
-        for name, heading, asks, panels in made
-        if panels or texts[name]
+        for name, heading, asks, every in made
+        if (panels := [panel for panel in every if panel.filled]) or texts[name]
     ]
 
 
@@ -63,7 +63,9 @@ def _section(name: str, family: Family, words: str, panels: Sequence[Panel], tol
 
 
 def _causes(found: Findings) -> list[Panel]:
-    shares = [(f"dimension {each.which}", each.alone) for each in found.dimensions]
+    # a share of a mean cosine that may be 0 is any number
+    few = found.dimensions if crowded(found) else ()
+    shares = [(f"dimension {each.which}", each.alone) for each in few]
     of = found.tokens
     cosines = [
         ("rarer tokens", of.rarer),

@@ -145,7 +145,7 @@ def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
             Dimension(which, own.get("dimension_share", NONE), own.get("dimension_share_joined", NONE))
             for which, own in sites.items()
         ),
-        width=int(at("dimensions").value),
+        width=int(at("dimensions").value) if math.isfinite(at("dimensions").value) else 0,
         norm=at("mean_norm"),
         norm_variation=at("norm_variation"),
         copies=at("copies"),

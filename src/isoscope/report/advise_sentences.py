@@ -65,15 +65,17 @@ def headline(found: Findings) -> str:
     if crowded(found) and not one_cone(found):
         return (
             f"Nine in ten cosines lie between {between(before)}: some pairs point alike and others do not, "
-            "so no single direction makes the mean high."
+            f"so their mean, {cosine(before.cosine.value)}, tells little of any one."
         )
     if crowded(found):
-        return (
-            f"Nine in ten cosines lie between {between(before)}, and subtracting the mean alone does not "
-            "bring them around 0."
-            if found.repaired("centre")
-            else f"Nine in ten cosines lie between {between(before)}, not around 0."
-        )
+        centred = found.repaired("centre")
+        rest = "not around 0."
+        if centred is not None and centred.cosine.above(WEAK):
+            rest = "and subtracting the mean alone does not bring them around 0."
+        elif centred is not None:
+            rest = "not around 0; whether subtracting the mean is enough cannot be told from "
+            rest += f"{before.cosine.n} vectors."
+        return f"Nine in ten cosines lie between {between(before)}, {rest}"
     if before.cosine.below(WEAK):
         return f"Nothing to repair in the scale of cosines: nine in ten lie between {between(before)}."
     return (
@@ -181,8 +183,8 @@ def even_out(found: Findings) -> list[Said]:
     white, score = found.repaired("whiten"), found.before.isoscore
     if not uneven(found) or white is None or not white.isoscore.value > score.value:
         return []
-    text = f"The spread is uneven. Whitening would even it out (IsoScore {short(score.value)} to "
-    text += f"{short(white.isoscore.value)})"
+    text = f"The spread is uneven. Whitening (`{white.name}`) would even it out (IsoScore "
+    text += f"{short(score.value)} to {short(white.isoscore.value)})"
     text += f", and change {changed(white.kept)} of the ten nearest neighbours" if white.kept.known else ""
     text += ". Do not do it unseen: try it on a task first."
     return [Said("do", text, rows_of(score, white.isoscore, white.kept))]

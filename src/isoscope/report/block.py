@@ -90,8 +90,8 @@ def block_sections(
         _section(
             name, Family(heading, asks, ()), panels, key, measures.get(name, ()), told, words.get(name, "")
         )
-        for name, heading, asks, panels, key in made
-        if panels
+        for name, heading, asks, every, key in made
+        if (panels := [panel for panel in every if panel.filled])
     ]
 
 

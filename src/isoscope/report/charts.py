@@ -58,3 +58,12 @@ class Chart:
         """The largest coordinate of all, and a little more."""
         every = [abs(v) for one in self.series for v in (*one.x, *one.y) if not isinstance(v, str)]
         return 1.05 * max((v for v in every if math.isfinite(v)), default=1.0) or 1.0
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is a single point to draw.
+
+        >>> Chart("", "", "", [Series("a", [1.0], [math.nan])]).filled
+        False
+        """
+        return any(math.isfinite(y) for one in self.series for y in one.y)

@@ -10,6 +10,7 @@ function centre(x, y) {
 }
 
 function seen(query, key) {
+  if (Number.isNaN(query.far + key.far)) return "Of the queries or of the keys no point is a number.";
   const turn = Math.abs(query.angle - key.angle) * (180 / Math.PI);
   const apart = Math.round(Math.min(turn, 360 - turn));
   const far = ({ far, wide }) => `${digits(far)} from the origin and its cloud ${digits(wide)} wide`;
@@ -38,7 +39,8 @@ function gallery(album) {
 
   function show({ points, where, kind, layer, head }) {
     panels.forEach(({ plot, share, caption, heading, spread }, at) => {
-      const [qx, qy, kx, ky, [first], [second]] = points[at];
+      const [[qx, qy], [kx, ky]] = [whole(points[at].slice(0, 2)), whole(points[at].slice(2, 4))];
+      const [[first], [second]] = points[at].slice(4);
       const figure = JSON.parse(plot.text);
       const [query, key] = [centre(qx, qy), centre(kx, ky)];
       const drawn = [[qx, qy], [kx, ky], ...[query, key].map((one) => one.at.map((x) => [x]))];
@@ -52,7 +54,7 @@ function gallery(album) {
       caption.textContent = seen(query, key);
       plot.node.ariaLabel = `${heading}, ${where}. ${caption.textContent} ${share.textContent}`;
     });
-    const [qx, , kx] = points[0];
+    const [[qx], [kx]] = [whole(points[0].slice(0, 2)), whole(points[0].slice(2, 4))];
     return `: ${qx.length} queries and ${kx.length} keys`;
   }
 

@@ -26,6 +26,7 @@ from isoscope.results.schema import Run
 _LINE = 24  # pixels an arm takes in a panel of differences
 _ENDS = 64
 _DASHES = ("solid", "dash", "dot")
+_DOTS = "A dot is full where its interval leaves 0 out, else hollow."
 
 
 def contrast_page(
@@ -57,11 +58,12 @@ def contrast_sections(
         for m in measures
         if whole[whole["measure"] == m]["value"].notna().any()
     ]
+    apart = [panel for panel in apart if panel.filled]
     if apart:
         heading = "As they came" if as_they_came(differences) else "At the same entropy"
         family = Family(heading, f"How does each arm differ from {arms[0]}?", ())
         own = {arm: colours[arm] for arm in beside}
-        words = "\n".join([*findings(whole, told), CHANCE])
+        words = "\n".join([*findings(whole, told), _DOTS, CHANCE])
         found.append(_section("differences", family, words, apart, own, explanations(measures, told)))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]
@@ -70,6 +72,9 @@ def contrast_sections(
             for m in measures
             if len(own := here[here["measure"] == m]) and m != "normalised_entropy"
         ]
+        drawn = [panel for panel in drawn if panel.filled]
+        if not drawn:
+            continue
         name = LAYER if layer == 0 else f"Layer {layer}"
         words = span(differences[differences["layer"] == layer])
         family = Family(name, "Every trial against the entropy of its attention", (), folded=bool(layer))
@@ -121,12 +126,12 @@ def _difference(
             hovertext=[telling(line)],
             hoverinfo="text",
         )
-    left = 12 + 6.6 * max(map(len, arms))
+    left = 17 + 6.6 * max(map(len, arms))
     figure.update_layout(margin={"l": min(left, 170), "r": 12, "t": 8, "b": 40})
     names = [html.escape(arm) for arm in arms]
     figure.update_yaxes(
         categoryorder="array", categoryarray=names, range=[len(names) - 0.5, -0.5], tickvals=names,
-        tickfont={"color": INK[0]},
+        tickfont={"color": INK[0]}, ticklabelstandoff=5,
     )  # fmt: skip
     figure.update_xaxes(title={"text": "difference", "standoff": 8}, tickangle=0, nticks=6)
     return Panel((str(differences["measure"].iloc[0]),), title, "", figure)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import cycle, product
+from typing import SupportsFloat
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -55,6 +56,17 @@ class Panel:
     remark: str
     figure: go.Figure
     key: tuple[tuple[str, Pair], ...] = ()
+
+    @property
+    def filled(self) -> bool:
+        """Whether it shows anything: one point of which both coordinates are there."""
+        pairs = [pair for trace in self.figure.data for pair in zip(trace.x, trace.y, strict=True)]
+        return any(all(map(_there, pair)) for pair in pairs)
+
+
+def _there(at: object) -> bool:
+    """Whether a coordinate is one: a name, or a number that is finite."""
+    return isinstance(at, str) or (isinstance(at, SupportsFloat) and math.isfinite(at))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ the maps of `maps`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 
@@ -50,7 +51,7 @@ def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told
     """The maps of a section; None without rows of heads."""
     asked = [m for m in (*MAPS.get(family, ()), *ALONG.get(family, ())) if m not in _AGAIN.get(family, ())]
     own = rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(list(KINDS))]
-    own = own[own["value"].notna()]
+    own = own[own["value"].map(math.isfinite).astype(bool)]
     if own.empty:
         return None
     several = own["kind"].nunique() > 1

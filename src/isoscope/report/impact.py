@@ -1,8 +1,9 @@
 """The page of an impact: anisotropy against score, each repair an arrow; every change with its interval.
 
-Decided here: a repair keeps its colour on the whole page. An arrow leads from what is there to what a repair
-makes of it; the bar at its head is the paired 95 % interval of the change, laid on the score before. In the
-panels of changes a dot is full where that interval excludes 0, and a square where the map cannot matter.
+Decided here: a repair keeps its colour on the whole page, and so does what is there before. An arrow leads
+from what is there to what a repair makes of it; the bar at its head is the paired 95 % interval of the
+change, laid on the score before. In the panels of changes a dot is full where that interval excludes 0, and a
+square where the map cannot matter.
 """
 
 from __future__ import annotations
@@ -14,12 +15,22 @@ from dataclasses import replace
 
 import pandas as pd
 
-from isoscope.report.chart_panels import Look, looks, panel
+from isoscope.report.chart_panels import Look, panel
 from isoscope.report.charts import Chart, Series
-from isoscope.report.colours import INK, SOFT
+from isoscope.report.colours import INK, MODELS, SOFT
 from isoscope.report.families import Family, Told, title_of
 from isoscope.report.figures import Drawn, Panel
-from isoscope.report.impact_rows import ACROSS, CHANGE, Effect, effects, finding, headline, is_main, places
+from isoscope.report.impact_rows import (
+    ACROSS,
+    AS_IT_IS,
+    CHANGE,
+    Effect,
+    effects,
+    finding,
+    headline,
+    is_main,
+    places,
+)
 from isoscope.report.marks import blank
 from isoscope.report.page import page
 from isoscope.report.readings import unique
@@ -29,6 +40,11 @@ from isoscope.results.schema import Run
 _LINE, _ENDS = 24, 64  # pixels of a repair in a panel of changes, and of its ends
 _HEIGHT = 280
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
+_SIGNS = (
+    "An arrow leads from the vectors as they are to what a repair makes of them; the bar at its head is the "
+    "paired 95 % interval of the change. Further down a dot is full where that interval leaves 0 out, hollow "
+    "where it does not, and a square where the repair cannot matter."
+)
 _GEOMETRY = ("directions", "drift", "spectrum")
 
 
@@ -44,25 +60,29 @@ def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
     """Arrows, changes site by site, then the geometry along the layers."""
     found = effects(rows)
     charts = arrows(found, told)
-    keys = looks(charts)
-    shared = {name: look for key in keys for name, look in key.items()}
+    names = unique([AS_IT_IS, *(each.repair for each in found)])  # in the order of the models of other pages
+    shared = {name: Look(MODELS[i % len(MODELS)], i // len(MODELS)) for i, name in enumerate(names)}
+    repaired = {name: look for name, look in shared.items() if name != AS_IT_IS}
     sections = []
     if charts:
         family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
-        drawn = [_arrowed(chart, key) for chart, key in zip(charts, keys, strict=True)]
+        drawn = [_arrowed(chart, shared) for chart in charts]
         measures = unique([ACROSS, *(each.measure for each in found if is_main(each.measure))])
         arrowed = _section("arrows", family, drawn, shared, explanations(measures, told))
-        sections.append(replace(arrowed, words=f"{finding(found, told)}\n{_CHANCE}"))
+        sections.append(replace(arrowed, words=f"{finding(found, told)}\n{_SIGNS}\n{_CHANCE}"))
     there = places(found)
     for place in there:
         here = [each for each in found if each.place == place]
         measures = unique(each.measure for each in here)
-        drawn = [_changes([e for e in here if e.measure == m], shared, title_of(m, told)) for m in measures]
+        drawn = [_changes([e for e in here if e.measure == m], repaired, title_of(m, told)) for m in measures]
+        drawn = [panel for panel in drawn if panel.filled]
+        if not drawn:
+            continue
         asks, inner = "What did each repair change, and is that sure?", place not in (there[0], there[-1])
         family = Family(here[0].site.capitalize(), asks, (), folded=inner)
         changed = [measure for measure in measures if not is_main(measure)]
         name = here[0].site.replace(" ", "-")
-        sections.append(_section(name, family, drawn, shared, explanations(changed, told)))
+        sections.append(_section(name, family, drawn, repaired, explanations(changed, told)))
     of_scores = [m for m in rows["measure"].drop_duplicates() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(of_scores)]
     sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
@@ -111,7 +131,7 @@ def _arrowed(chart: Chart, look: Mapping[str, Look]) -> Panel:
         x=[first.x[0]],
         y=[first.y[0]],
         mode="markers",
-        marker={"color": INK[0], "size": 8},
+        marker={"color": look[AS_IT_IS].pair[0], "size": 8},
         hovertext=[f"<b>{first.y[0]:.6g}</b>  as it is"],
         hoverinfo="text",
     )
@@ -124,7 +144,7 @@ def _changes(own: Sequence[Effect], look: Mapping[str, Look], title: str) -> Pan
     figure = blank(_ENDS + _LINE * len(own))
     figure.add_vline(x=0, line={"color": SOFT[0], "width": 1, "dash": "dash"})
     for name, each in zip(names, own, strict=True):
-        colour = look[each.repair].pair[0] if each.repair in look else INK[0]
+        colour = look[each.repair].pair[0]
         symbol = "square-open" if each.verdict == "cannot matter" else "circle"
         full = each.verdict in ("helped", "hurt")
         figure.add_scatter(
@@ -149,11 +169,11 @@ def _changes(own: Sequence[Effect], look: Mapping[str, Look], title: str) -> Pan
             hovertext=[f"<b>{each.told()}</b>  {name}<br>{html.escape(each.note)}"],
             hoverinfo="text",
         )
-    left = 12 + 6.6 * max(map(len, names))
+    left = 17 + 6.6 * max(map(len, names))
     figure.update_layout(margin={"l": min(left, 170), "r": 12, "t": 8, "b": 40})
     figure.update_yaxes(
         categoryorder="array", categoryarray=names, range=[len(names) - 0.5, -0.5], tickvals=names,
-        tickfont={"color": INK[0]},
+        tickfont={"color": INK[0]}, ticklabelstandoff=5,
     )  # fmt: skip
     figure.update_xaxes(title={"text": "change", "standoff": 8}, tickangle=0, nticks=6)
     return Panel((own[0].measure,), title, f"from {own[0].before:.3g}", figure)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from isoscope.report.colours import INK, MODELS
+from isoscope.report.colours import MODELS
 from isoscope.report.families import Told, title_of
 from isoscope.report.impact_rows import Effect, is_main, places
 from isoscope.report.readings import unique
@@ -31,8 +31,9 @@ def printed(found: Sequence[Effect], told: Told) -> dict[str, bytes]:
     measures, sites = unique(each.measure for each in main), places(main)
     sites = sites if len(sites) <= _MOST else [sites[0], sites[-1]]
     repairs = unique(each.repair for each in main)
-    colours = {name: MODELS[i % len(MODELS)][0] for i, name in enumerate(repairs)}
-    dashes = {name: DASHES[i // len(MODELS) % len(DASHES)] for i, name in enumerate(repairs)}
+    ordered = list(enumerate(repairs, start=1))  # as on the page, where the first is the vectors as they are
+    colours = {name: MODELS[i % len(MODELS)][0] for i, name in ordered}
+    dashes = {name: DASHES[i // len(MODELS) % len(DASHES)] for i, name in ordered}
     settings: Any = style()  # its names are literals to mypy
     with mpl.rc_context(settings):
         size = (_WIDTH * len(sites), _HEIGHT * len(measures) + 0.4)
@@ -65,4 +66,4 @@ def _draw(axis: Any, own: Sequence[Effect], colours: Mapping[str, str], dashes: 
         axis.plot(each.x, (each.before, each.after), label=plain(each.repair), **look)
         head = {"arrowstyle": "-|>,head_width=.18,head_length=.36", "shrinkA": 0, "shrinkB": 0, **look}
         axis.annotate("", xy=(each.x[1], each.after), xytext=(each.x[0], each.before), arrowprops=head)
-    axis.plot(own[0].x[0], own[0].before, "o", color=INK[0], ms=dot(1.2), zorder=5)
+    axis.plot(own[0].x[0], own[0].before, "o", color=MODELS[0][0], ms=dot(1.2), zorder=5)

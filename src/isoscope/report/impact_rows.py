@@ -147,6 +147,7 @@ def _verdicts(own: Sequence[Effect]) -> str:
             names = ", ".join(each.repair for each in mine)
         if verdict == "no difference":
             least = max((each.high - each.low) / 2 for each in mine)
-            verdict = f"no difference at n = {mine[0].n:,} (one of {short(least, 2)} would have shown)"
+            shown = f"one of {short(least, 2)} would have shown" if least else "all are alike"
+            verdict = f"no difference at n = {mine[0].n:,} ({shown})"
         parts.append(f"{verdict}: {names}")
     return "; ".join(parts)

@@ -23,6 +23,7 @@ from isoscope.report.marks import MOST_TICKS, blank, telling
 from isoscope.report.numbers import short
 from isoscope.report.panels import MAPS
 from isoscope.report.readings import Reading, models, read, steps
+from isoscope.report.trajectories import number
 
 CELL = 22
 """Pixels a layer where there are few; many share `TALLEST`."""
@@ -30,6 +31,9 @@ CELL = 22
 TALLEST = 420
 GAP_UNTIL = 48
 """With more layers or heads than this, cells have no gap between them."""
+
+MOST_TOLD = 4096
+"""Of more cells each tells its value and its head alone: with all, 200 layers of 128 heads took 32 MB."""
 
 _BELOW, _ABOVE = 44, 8
 _SIGNED = ("query_key_cosine", "propagation_agreement")
@@ -95,12 +99,16 @@ def _map(own: list[Reading], low: float, high: float) -> go.Figure:
     ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
     values = [r.value for r in own if r.finite]
     over = ["≤ " if min(values) < low else "", "", "≥ " if max(values) > high else ""]
+    many = len(layers) * len(heads) > MOST_TOLD
+    told: dict[str, object] = {"hovertemplate": "<b>%{z:.4g}</b>  layer %{y} head %{x}<extra></extra>"}
+    if not many:
+        told = {"hovertext": [[telling(r) if r else "" for r in line] for line in cells], "hoverinfo": "text"}
+    digits = 4 if many else 17
     figure.add_heatmap(
         x=heads,
         y=layers,
-        z=[[r.value if r and r.finite else None for r in line] for line in cells],
-        hovertext=[[telling(r) if r else "" for r in line] for line in cells],
-        hoverinfo="text",
+        z=[[number(r.value, digits) if r else None for r in line] for line in cells],
+        **told,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
         colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
         zmin=low,

@@ -163,13 +163,17 @@ def _plotly() -> str:
     return str(get_plotlyjs())
 
 
-@cache
-def _template() -> jinja2.Template:
-    room = jinja2.Environment(
+def room() -> jinja2.Environment:
+    """Where templates are read: what is put into them is escaped, and what they miss is an error."""
+    return jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(_file),
     )
-    return room.get_template("page.html")
+
+
+@cache
+def _template() -> jinja2.Template:
+    return room().get_template("page.html")

@@ -1,7 +1,8 @@
 """The page of a reproduced paper: its claims with their verdicts on top, then a section a claim.
 
 It is given what was judged, as plain words and charts. Decided here: a verdict is told in words and by a sign
-(✓, ✗, ?), never by colour alone; rows are left in their files, a page has verdicts and figures.
+(✓, ✗, ?), never by colour alone; rows are left in their files, a page has verdicts and figures. A chart
+without a single number is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from isoscope.report.chart_panels import Look, looks, panel
 from isoscope.report.charts import Chart
 from isoscope.report.colours import GRID, INK, PAPER, SOFT
 from isoscope.report.figures import Panel
-from isoscope.report.page import _file, _json, _plotly, _policy
+from isoscope.report.page import _file, _json, _plotly, _policy, room
 from isoscope.report.section import Explanation, explanations
 from isoscope.report.tables import facts_table
 from isoscope.results.schema import Run
@@ -83,7 +84,7 @@ def paper_page(
         citation=citation,
         headline=headline,
         claims=drawn,
-        absent=absent,
+        absent=[(name, _coded(why)) for name, why in absent],
         question=facts_table(run.question),
         versions=facts_table(run.versions),
         facts=[
@@ -101,8 +102,9 @@ def paper_page(
 
 
 def _drawn(told: ClaimTold, run: Run) -> Drawn:
-    keys = looks(told.charts)
-    panels = tuple((panel(chart, key), key) for chart, key in zip(told.charts, keys, strict=True))
+    charts = [chart for chart in told.charts if chart.filled]
+    keys = looks(charts)
+    panels = tuple((panel(chart, key), key) for chart, key in zip(charts, keys, strict=True))
     several = [key for key in keys if len(key) > 1]
     largest = max(several, key=len, default={})
     shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
@@ -120,12 +122,6 @@ def _coded(text: str) -> Markup:
 
 @cache
 def _template() -> jinja2.Template:
-    room = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_file),
-    )
-    room.filters["coded"] = _coded
-    return room.get_template("paper.html")
+    own = room()
+    own.filters["coded"] = _coded
+    return own.get_template("paper.html")

@@ -3,6 +3,12 @@ function digits(x) {
   return String(Number(x.toPrecision(2))).replace("-", "−");
 }
 
+// The points of which both coordinates are numbers: what is NaN or Inf in a run is null here.
+function whole([x, y]) {
+  const there = [...x.keys()].filter((i) => x[i] !== null && y[i] !== null);
+  return [x, y].map((axis) => there.map((i) => axis[i]));
+}
+
 function fill(select, labels, wanted) {
   const kept = labels.has(wanted) ? wanted : labels.keys().next().value;
   const options = [...labels].map(([value, label]) => new Option(label, value, false, value === kept));

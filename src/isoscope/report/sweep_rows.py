@@ -91,11 +91,11 @@ def read_sweep(folder: RunFolder) -> SweepRows:
 
 def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Changed]:
     """The changes that the rows tell of, in their order."""
-    own = between[between["measure"].astype(str).str.contains("_in_") & between["value"].notna()]
+    own = between[between["measure"].astype(str).str.contains("_in_")]
     found = []
     for r in read(own):
         what, _, measure = r.measure.partition("_in_")
-        if what in kinds:
+        if what in kinds and r.finite:
             low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
             found.append(Changed(what, measure, r.kind, r.layer, int(r.value), low, high, r.note))
     return found

@@ -163,6 +163,7 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
             most = _reach(there)
             for series, how in (("raw", "as it is"), ("centred", "centred")):
                 mine = there[there["series"] == series]
+                mine = mine[(mine["x"].abs() < math.inf) & (mine["y"].abs() < math.inf)]
                 if len(mine):
                     outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
                     remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
@@ -173,7 +174,10 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
 def _reach(points: pd.DataFrame) -> float:
     if points.empty:
         return 1.0
-    far = points[["x", "y"]].abs().max(axis=1)
+    far = points[["x", "y"]].abs().max(axis=1, skipna=False)
+    far = far[far < math.inf]
+    if far.empty:
+        return 1.0
     return 1.08 * float(far.quantile(CUT)) or 1.0
 
 

@@ -45,7 +45,7 @@ function weighed(album) {
     const beside = held.heads.filter(
       ([u, k, l, h, series]) => u === unit && k === kind && l === layer && h !== head && series.eigenvalue,
     );
-    return [0, 1].map((axis) => beside.flatMap((one) => one[4].eigenvalue[axis]));
+    return whole([0, 1].map((axis) => beside.flatMap((one) => one[4].eigenvalue[axis])));
   }
 
   function ring({ kind, layer, head }) {
@@ -65,13 +65,14 @@ function weighed(album) {
   function show(one) {
     for (const { plot, name, series, caption, heading } of panels) {
       const figure = JSON.parse(plot.text);
-      const lines = name === "spectrum" ? [others(one), one.points.eigenvalue] : series.map((s) => one.points[s]);
+      const own = (name === "spectrum" ? ["eigenvalue"] : series).map((s) => one.points[s] && whole(one.points[s]));
+      const lines = name === "spectrum" ? [others(one), ...own] : own;
       lines.forEach((line, i) => {
         const [x, y] = line ?? [[], []];
         Object.assign(figure.data[i], { x, y });
       });
       const main = name === "spectrum" ? lines[1] : lines[0];
-      if (name === "spectrum" && main) around(figure.layout, main);
+      if (name === "spectrum" && main?.[0].length) around(figure.layout, main);
       if (name === "measured" && main) figure.layout.yaxis.range = [0, 1.25 * Math.max(1.2, ...main[1])];
       plot.text = JSON.stringify(figure);
       const told = main?.[0].length ? spoken(name, main) : "This head has no picture here.";

@@ -201,9 +201,12 @@ def _move(verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
 def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
     """The widest peak or trough between the two steps that the intervals tell from both ends."""
     turns: list[tuple[float, str]] = []
+    by_site: dict[str, list[Reading]] = {}
+    for r in found:
+        by_site.setdefault(r.site, []).append(r)
     for a, b in pairs:
         place = "" if a.kind == "cloud" or len(pairs) == 1 else f" in {where([a])}"
-        for r in (r for r in found if r.site == a.site and r.step not in (a.step, b.step)):
+        for r in (r for r in by_site[a.site] if r.step not in (a.step, b.step)):
             if r.low > max(a.high, b.high):
                 turns.append(
                     (r.value - max(a.value, b.value), f"a peak of {plain(r.value)}{place} at step {r.step:,}")
