@@ -49,7 +49,7 @@ class Vectors:
 
     Those with NaN or Inf are not `kept` [n]: nothing counts them but `not_finite`, and their norm is zero.
     They stay in their row, so that no site has to wait until it is known how many they are. Sums of single
-    dimensions that nobody asks for need not be made: a third of the time on a CPU.
+    dimensions that nobody asks for need not be made: at d = 768 more than half of a sum's time on a CPU.
     """
 
     points: Tensor
