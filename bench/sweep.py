@@ -40,6 +40,7 @@ from isoscope.run.sweep.verify import prints_of
 RESULTS = Path(__file__).parent / "results"
 MEASURES = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm")
 TURNS = 3
+KEEPING = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "2000000000"}  # glibc's
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,8 @@ def workers(size: Size, place: Path) -> dict[str, float]:
 
 
 def main() -> None:
+    if not KEEPING.items() <= os.environ.items():
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **KEEPING})
     words = sys.argv[1:]
     first = SMALL if "--small" in words else USUAL
     below = next((word for word in words if not word.startswith("--")), None)

@@ -58,7 +58,7 @@ class Counted:
     def of(self, seen: Tensor) -> Tensor:
         """The vectors that count, [n, d], of what flows at the site."""
         flat = seen.reshape(-1, seen.shape[-1])
-        return flat if self.rows is None else flat[self.rows]
+        return flat if self.rows is None else flat.index_select(0, self.rows)
 
     def to(self, device: torch.device) -> Counted:
         """The same, to take from what flows on another device."""

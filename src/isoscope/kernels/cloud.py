@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
-from isoscope.kernels.sums import norms, slices
+from isoscope.kernels.sums import add_by_label, norms, slices
 
 CHUNK = 128  # rows that one program sums
 
@@ -202,15 +202,14 @@ def _sliced(
     sums = torch.zeros(2, labels, width, dtype=torch.float64, device=device)
     squares, mean, scatter, largest, beyond = torch.zeros(5, width, dtype=torch.float64, device=device)
     seen = torch.zeros((), dtype=torch.float64, device=device)
+    weights, unit_square = torch.stack([kept.double(), weight]), weight**2
+    clean = device.type == "cpu" and bool(kept.all())  # of a GPU this would have to be waited for
     for rows, part in slices(points):
-        here, keep, unit = label[rows], kept[rows].double(), weight[rows]
-        if device.type != "cpu" or not bool(kept[rows].all()):
+        keep = weights[0, rows]
+        if not clean:
             part = torch.where(kept[rows, None], part, 0)
-        low, high = (int(here.min()), int(here.max())) if device.type == "cpu" else (0, labels - 1)
-        member = torch.zeros(2, high - low + 1, len(part), dtype=torch.float64, device=device)
-        member[:, here - low, torch.arange(len(part), device=device)] = torch.stack([keep, unit])
-        sums[:, low : high + 1] += (member.flatten(0, 1) @ part).reshape(2, -1, width)
-        squares += unit**2 @ part**2
+        add_by_label(sums, weights[:, rows], part, label[rows])
+        squares += unit_square[rows] @ part**2
         if not by_dimension:
             continue
         size = part.abs()

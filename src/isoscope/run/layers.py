@@ -68,8 +68,6 @@ class Layers:
         if self._of_sums:
             _, waiting = self._waiting.setdefault((id(places), vectors.width), (places, []))
             waiting.append((site, vectors.unjoined))
-            if not vectors.points.is_cuda:
-                self._join()
         return counted.remark
 
     def finish(self) -> None:

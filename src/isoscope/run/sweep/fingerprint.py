@@ -18,7 +18,7 @@ import struct
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Fingerprint:
 
     def to_json(self) -> str:
         """As text, the sketch in single precision."""
-        said = asdict(self) | {"parts": dict(self.parts), "settings": dict(self.settings)}
+        said = vars(self) | {"parts": dict(self.parts), "settings": dict(self.settings)}
         body = np.asarray(self.sketch, dtype="<f4").tobytes()
         return json.dumps(said | {"sketch": base64.b64encode(body).decode()}, sort_keys=True)
 
