@@ -3,8 +3,9 @@
     python bench/sweep.py [--small] [FOLDER]
 
 Writes trajectories of GPT-2-shaped checkpoints of random numbers to a temporary folder (below FOLDER if
-given; it is removed afterwards): of a small model (d = 256, 6 layers) and of one of the size that public
-trajectories begin with (d = 768, 12 layers). First, in one process of one thread and in turns: loading each
+given; it is removed afterwards): of a small model (d = 256, 6 layers), read on 64 sequences of 512 tokens,
+as the command does unless told, and of 128; and of one of the size that public trajectories begin with
+(d = 768, 12 layers, 128 tokens). First, in one process of one thread and in turns: loading each
 checkpoint and one plain forward over the data; the same with measures that cost O(d) a vector; and a sweep of
 them, from the fingerprints to the last row. These are seconds of the processor, so that what else runs on the
 machine is not counted. Then a sweep of the small model's weights alone, by one worker and by two, from the
@@ -53,13 +54,14 @@ class Size:
     vocabulary: int = 8192
     checkpoints: int = 16
     sequences: int = 64
-    length: int = 128
-    turn: int = 6
+    length: int = 512
+    turn: int = 4
 
 
 USUAL = Size()
-BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=4, turn=4)
-SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64, turn=4)
+SHORT = Size(length=128, turn=6)
+BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=4, length=128)
+SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64)
 
 
 def write(folder: Path, size: Size) -> int:
@@ -146,10 +148,11 @@ def overhead(checkpoints: list[Checkpoint], size: Size, place: Path) -> dict[str
 
 def cost(size: Size, place: Path) -> dict[str, float]:
     """What a sweep of checkpoints of one size costs over loading and running them."""
-    folder = place / f"width-{size.width}"
+    folder = _place(place, size)
     bytes_ = write(folder, size)
     checkpoints = in_folder(folder)
-    print(f"{len(checkpoints)} checkpoints of {bytes_ / 1e6:.0f} MB, {size.layers} layers, d = {size.width}")
+    shape = f"{size.layers} layers, d = {size.width}, {size.sequences} × {size.length} tokens"
+    print(f"{len(checkpoints)} checkpoints of {bytes_ / 1e6:.0f} MB, {shape}")
     forward(checkpoints[0], size)  # what is imported and mapped for the first time
     told = overhead(checkpoints[: size.turn], size, place)
     base, by_hand = told["forward_seconds"], told["observed_seconds"]
@@ -159,12 +162,17 @@ def cost(size: Size, place: Path) -> dict[str, float]:
     print(f"  load + measure            {by_hand:8.3f} s   {by_hand / base:.3f}×")
     print(f"  sweep                     {told['sweep_seconds']:8.3f} s   {told['over_forward']:.3f}×")
     print(f"  what the sweep adds       {told['of_the_sweep_itself']:8.3f} of load + forward")
-    return {"width": size.width, "layers": size.layers, "checkpoint_bytes": bytes_, **told}
+    asked = {"width": size.width, "layers": size.layers, "sequences": size.sequences, "length": size.length}
+    return {**asked, "checkpoint_bytes": bytes_, **told}
+
+
+def _place(below: Path, size: Size) -> Path:
+    return below / f"width-{size.width}-length-{size.length}"
 
 
 def workers(size: Size, place: Path) -> dict[str, float]:
     """What a second worker gains, of a sweep of weights."""
-    weights, checkpoints = asked_of(size, "weights"), in_folder(place / f"width-{size.width}")
+    weights, checkpoints = asked_of(size, "weights"), in_folder(_place(place, size))
     one, two = (timed(lambda n=n: sweep(weights, checkpoints, place / f"weights-{n}", n)) for n in (1, 2))
     print(f"  weights, one worker       {one:8.2f} s in all")
     print(f"  weights, two workers      {two:8.2f} s   {one / two:.2f}×")
@@ -185,7 +193,7 @@ def main() -> None:
         told = workers(first, place)
         if first is SMALL:
             return
-        costs.append(cost(BASE, place))
+        costs += [cost(size, place) for size in (SHORT, BASE)]
     kept = {"device": "cpu", "torch": torch.__version__, "cores": os.cpu_count(), "sizes": costs, **told}
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "sweep-cpu.json"

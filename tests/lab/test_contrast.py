@@ -12,7 +12,7 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.lab import contrast as lab
-from isoscope.lab.contrast import Contrast, contrast, make, open_contrast, parse_entropies, parse_share
+from isoscope.lab.contrast import Contrast, contrast, make, open_contrast, parse_entropies
 from isoscope.lab.contrast_fit import fit
 from isoscope.lab.experiment import Experiment
 from isoscope.lab.training import Diverged, Recipe, Training
@@ -75,10 +75,6 @@ def test_what_is_written_is_read() -> None:
     for wrong in ("", "1", "0", "-2", ".5", "1.5,.5", "0,.5", "many", ".4;.6", "nan,.5"):
         with pytest.raises(IsoscopeError, match="--entropies is how many, 2 or more, or a list"):
             parse_entropies(wrong)
-    assert parse_share("0/1") == (0, 1)
-    for wrong in ("", "1", "1/1", "3/2", "-1/2", "a/b", "1/2/3", "0/0"):
-        with pytest.raises(IsoscopeError, match="--only is i/n"):
-            parse_share(wrong)
 
 
 def test_rows_are_those_of_an_arm_at_the_end(tmp_path: Path) -> None:

@@ -80,6 +80,19 @@ def test_sequences_of_sound_are_no_longer_than_recordings(tmp_path: Path) -> Non
         assert Workshop(scale, tmp_path, 3).experiment("characters").length == scale.arm.length
 
 
+def test_transformers_of_patches_learn_slowly_where_they_are_wide(tmp_path: Path) -> None:
+    for scale in SCALES:
+        workshop = Workshop(scale, tmp_path, 3)
+        rates = {task: workshop.experiment(task).recipe.rate for task in ("characters", "images", "frames")}
+        assert rates == {
+            "characters": scale.arm.rate,
+            "images": min(scale.arm.rate, scale.image_rate),
+            "frames": scale.arm.rate,
+        }
+        assert workshop.experiment("images", model="cnn").recipe.rate == scale.arm.rate
+    assert any(scale.image_rate < scale.arm.rate for scale in SCALES)
+
+
 def test_one_of_many_looks_does_not_turn_a_verdict() -> None:
     random = np.random.default_rng(2)
     turned = {"one look": 0, "eight": 0}

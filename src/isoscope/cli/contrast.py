@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names
+from isoscope.cli.options import Json, Out, default_out, parse_names, parse_share
 from isoscope.cli.train import (
     BatchSize,
     Bfloat16,
@@ -93,7 +93,7 @@ def contrast(
         strength,
         probe,
     )
-    share, where = lab.parse_share(only), device_for(device)
+    share, where = parse_share(only, "--only"), device_for(device)
     folder = lab.open_contrast(asked, out or default_out(f"contrast {task}", lab.run_of(asked).id))
     with screen.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):

@@ -40,6 +40,18 @@ def parse_bytes(text: str) -> float:
     return float(found[1]) * _UNITS[unit]
 
 
+def parse_share(text: str, option: str) -> tuple[int, int]:
+    """A share of the work: i/n is every nth, from the ith on, the first being 0.
+
+    >>> parse_share("2/3", "--only")
+    (2, 3)
+    """
+    first, _, count = text.partition("/")
+    if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
+        raise IsoscopeError(f"{option} is i/n with i from 0 to n − 1, such as 0/4; got '{text}'.")
+    return int(first), int(count)
+
+
 def default_out(name: str, run_id: str) -> Path:
     """Where a run goes when nothing is said: one folder a question, below `runs`."""
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[-40:] or "run"

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out, parse_bytes, parse_names
+from isoscope.cli.options import (
+    Json,
+    Measures,
+    Memory,
+    Out,
+    Seed,
+    default_out,
+    parse_bytes,
+    parse_names,
+    parse_share,
+)
 
 if TYPE_CHECKING:
     from isoscope.run.sweep.checkpoints import Checkpoint
@@ -103,7 +113,6 @@ def sweep(
         from isoscope.run.sweep.sweep import (
             measured,
             open_sweep,
-            parse_shard,
             read_together,
             run_of,
             waiting,
@@ -121,7 +130,7 @@ def sweep(
             place_for(device)
         if data is not None and what != "weights":
             refuse_missing(data)
-        first, count = parse_shard(shard)
+        first, count = parse_share(shard, "--shard")
         pattern = _pattern(revisions, pythia_schedule, all_revisions)
         checkpoints = _checkpoints(model, pattern, config)
         opener, origin = _lab(model, data)

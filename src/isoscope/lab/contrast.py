@@ -139,18 +139,6 @@ def parse_entropies(written: str) -> tuple[float, ...]:
     return found
 
 
-def parse_share(written: str) -> tuple[int, int]:
-    """The share of the trials that is made: i/n is every nth, from the ith on, the first being 0.
-
-    >>> parse_share("2/3")
-    (2, 3)
-    """
-    first, _, count = written.partition("/")
-    if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
-        raise IsoscopeError(f"--only is i/n with i from 0 to n − 1, such as 0/4; got '{written}'.")
-    return int(first), int(count)
-
-
 def open_contrast(asked: Contrast, out: Path) -> RunFolder:
     """Its run folder. What fixes a trial must be the same there; arms, entropies and seeds may be others."""
     return open_run(out, run_of(asked))

@@ -45,7 +45,8 @@ _BLOCK = Setting(passes=0)
 class Scale:
     """A scale: its sizes, how many seeds, how many processes side by side, and if public models are read.
 
-    `block` is the setting of an untrained block.
+    `block` is the setting of an untrained block, `image_rate` the most that a Transformer of patches learns
+    at: at .001 and a width of 384 its scores pass 100 in 150 steps, and in bfloat16 gradients end as NaN.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Scale:
     bfloat16: bool = False
     public: bool = False
     block: Setting = _BLOCK
+    image_rate: float = 1.0
 
     @property
     def sizes(self) -> dict[str, object]:
@@ -86,6 +88,7 @@ SCALES = (
         seeds=5,
         parallel=4,
         bfloat16=True,
+        image_rate=3e-4,
     ),
     Scale(
         "full",
@@ -96,6 +99,7 @@ SCALES = (
         parallel=1,
         bfloat16=True,
         public=True,
+        image_rate=3e-4,
     ),
 )
 

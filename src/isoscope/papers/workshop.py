@@ -105,6 +105,7 @@ class Workshop:
     ) -> Experiment:
         """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
         own = size if isinstance(size, Size) else getattr(self.scale, size)
+        patches = task == "images" and model == "transformer"
         return Experiment(
             task=task,
             model=model,
@@ -120,7 +121,7 @@ class Workshop:
             recipe=Recipe(
                 steps=own.steps,
                 batch_size=own.batch_size,
-                rate=own.rate,
+                rate=min(own.rate, self.scale.image_rate) if patches else own.rate,
                 seed=seed,
                 bfloat16=self.scale.bfloat16 and self.device.startswith("cuda"),
             ),

@@ -35,18 +35,6 @@ from isoscope.run.weights.weigh import weight_measures
 _OF_NO_ROW = ("name", "opener", "device")  # what is asked and does not fix what rows say
 
 
-def parse_shard(written: str) -> tuple[int, int]:
-    """The share of the checkpoints that is measured: i/n is every nth, from the ith on, the first being 0.
-
-    >>> parse_shard("1/4")
-    (1, 4)
-    """
-    first, _, count = written.partition("/")
-    if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
-        raise IsoscopeError(f"--shard is i/n with i from 0 to n − 1, such as 0/4; got '{written}'.")
-    return int(first), int(count)
-
-
 def run_of(asked: Asked, origin: Mapping[str, object]) -> Run:
     """What is asked of every checkpoint alike; `origin` is what else fixes the rows, such as a training."""
     settled = asdict(replace(asked, opener=None, measures=None))
