@@ -101,6 +101,19 @@ def test_fast_sums_are_their_twins(n):
         assert mean_cosine(points) == pytest.approx(value("mean_cosine", cloud(points)), rel=1e-9)
 
 
+@pytest.mark.parametrize("length", [1, 15, 17, 300])
+@pytest.mark.parametrize("width", [3, 1500])
+def test_label_sums_of_runs(length: int, width: int) -> None:
+    """Runs of one label, some of a label that was there before, over several slices."""
+    random = torch.Generator().manual_seed(length + width)
+    points = torch.randn(907, width, generator=random)
+    label = (torch.arange(907) // length * 5) % 7
+    weight = torch.rand(907, generator=random).double()
+    twin = torch.stack([(weight[label == k, None] * points[label == k]).sum(0) for k in range(7)])
+    assert torch.allclose(label_sums(points, weight, label, 7), twin, atol=1e-9)
+    assert mean_cosine(points) == pytest.approx(value("mean_cosine", cloud(points)), rel=1e-9)
+
+
 def test_the_fast_mean_cosine_leaves_out_zero_rows_and_needs_two():
     points = gaussian(9, 3, 61)
     points[4] = 0

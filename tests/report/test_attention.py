@@ -209,7 +209,7 @@ def test_a_sink_that_stays_is_told_beside_one_that_is_carried() -> None:
     stays = changed(attention_rows(0.2, layer=5), sink_mass_without_drift=0.29)
     text = said(attended() + stays)
     assert "The sink of layers 1–4 is carried" in text
-    assert text.endswith(" In layer 5 the sink stays without the mean query (0.29).")
+    assert text.endswith(" In layer 5 most of the sink stays without the mean query (0.29 of 0.30).")
 
 
 def test_the_headline_gains_a_sentence_on_the_attention_of_one_model() -> None:

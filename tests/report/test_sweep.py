@@ -43,7 +43,7 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
     text = text_of(folder)
     assert "holds the same weights as &lt;step1&gt; <small>twin</small>" in text and "<step1>" not in text
     assert "1 checkpoint could not be measured" in text and "cannot read it" in text
-    assert text.index('id="integrity"') < text.index('id="changes"') < text.index('id="directions"')
+    assert text.index('id="integrity"') < text.index('id="directions"') < text.index('id="changes"')
     assert "11 checkpoints from step 0 to step 1,000 were measured, 1 failed and 2 may not be" in text
     sections = sections_of(folder)
     for panel in sections["directions"].trained.large:  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def test_nothing_wrong_is_said_too(tmp_path: Path) -> None:
     text = text_of(a_sweep(tmp_path))
     assert "Nothing was found wrong with the files of 12 checkpoints" in text
     assert (
-        "12 checkpoints from step 0 to step 1,000 were measured and nothing is wrong with their files."
+        "12 checkpoints from step 0 to step 1,000 were measured and nothing was found wrong with their files."
         in text
     )
     assert "could not be measured" not in text and '<a href="#integrity">Checkpoints</a>' in text

@@ -249,8 +249,8 @@ def test_changes_and_turns_are_told() -> None:
     readings = [r for r in read(watched(STEPS)) if r.measure == "mean_cosine_between"]
     said = changed(readings, "mean cosine")
     assert said == (
-        "From step 0 to step 400 the mean cosine did not change beyond chance: 0.1–0.3, then 0.1–0.3; "
-        "on the way it had a peak of 0.4 in layer 3 at step 25."
+        "From step 0 to step 400 the mean cosine shows no change that can be told from chance: 0.1–0.3, then "
+        "0.1–0.3; on the way it had a peak of 0.4 in layer 3 at step 25."
     )
     assert changed([r for r in readings if r.step == 0], "mean cosine") == ""
 
@@ -344,10 +344,10 @@ def test_only_training_runs_of_one_model_have_this_page() -> None:
     assert page(a_training(), watched([3]), facts([3]))
 
 
-def test_the_page_has_alarms_first_then_training_then_families() -> None:
+def test_the_page_has_alarms_first_then_what_the_headline_speaks_of_then_the_loss() -> None:
     text = text_of(alarms={25: [alarm(25)]})
     order = [
-        text.index(f'id="{name}"') for name in ("alarms", "training", "directions", "drift", "attention")
+        text.index(f'id="{name}"') for name in ("alarms", "directions", "training", "drift", "attention")
     ]
     assert order == sorted(order)
     assert "rank_collapse at step 25 at layer.2" in text and '<a href="#alarms">Alarms</a>' in text

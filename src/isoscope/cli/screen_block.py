@@ -82,6 +82,7 @@ def finding(lines: pd.DataFrame) -> str:
             first, last = (entropy.iloc[end] for end in (0, -1))
             biases = f"as the bias grows from {first['bias']:g} to {last['bias']:g}"
             values = f"normalised entropy {first['value']:.4f} to {last['value']:.4f}"
+            values += "; too few seeds for an interval" if math.isnan(first["high"] + last["high"]) else ""
             told.append(f"{norm}: attention {_moves(first, last)} {biases} ({values}).")
     return "\n".join(told) or "One bias norm: nothing to compare; give several to --bias-norms."
 
@@ -95,12 +96,13 @@ def finding_of_norms(rows: pd.DataFrame) -> str:
 
 
 def _moves(first: pd.Series, last: pd.Series) -> str:
-    """Sharpens, evens out or stays; where there are intervals, they must not meet."""
+    """Sharpens, evens out or neither; where there are intervals, they must not meet."""
     change = float(last["value"] - first["value"])
-    apart = abs(change) > _SAME * (1 - float(first["value"]))
+    apart, still = abs(change) > _SAME * (1 - float(first["value"])), "stays about as it is"
     if not math.isnan(first["high"] + last["high"]):
         apart = bool(last["low"] > first["high"] or last["high"] < first["low"])
-    return "stays as it is" if not apart else "sharpens" if change < 0 else "evens out"
+        still = "shows no change that can be told from chance"
+    return still if not apart else "sharpens" if change < 0 else "evens out"
 
 
 def _norms(points: pd.DataFrame) -> str:
@@ -108,7 +110,8 @@ def _norms(points: pd.DataFrame) -> str:
     kept = float(points["kept"].iloc[0])
     keeping, seeds = int(points["keeping"].iloc[0]), int(points["seeds"].iloc[0])
     chance = f" in {keeping} of {seeds} seeds" if keeping < seeds else ""
-    parts = [f"one pass keeps a norm of {short(kept)}{chance}" if keeping else "one pass keeps no norm"]
+    none = "one pass keeps no norm among these"
+    parts = [f"one pass keeps a norm of {short(kept)}{chance}" if keeping else none]
     passed = points[points["last"].notna()]
     if len(passed) and passed["settles"].astype(bool).all():
         low, high = short(float(passed["last"].min())), short(float(passed["last"].max()))

@@ -57,7 +57,8 @@ def add_by_label(total: Tensor, weights: Tensor, part: Tensor, label: Tensor) ->
     if part.device.type == "cpu":
         label_of, length = torch.unique_consecutive(label, return_counts=True)
         if len(length) <= len(label) // _RUN:
-            runs = zip(weights.split(length.tolist(), 1), part.split(length.tolist()), strict=True)
+            rows_of = length.tolist()
+            runs = zip(torch.split(weights, rows_of, 1), torch.split(part, rows_of), strict=True)
             total.index_add_(1, label_of, torch.stack([weight @ rows for weight, rows in runs], 1))
             return
         low, high = int(label.min()), int(label.max())

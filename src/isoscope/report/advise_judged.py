@@ -27,6 +27,12 @@ NARROW = 0.5
 """The spread is narrow where its effective rank is under half of an isotropic cloud's, uneven where its
 IsoScore is."""
 
+EVEN = 0.8
+"""It is about as even as can be where both come to that much of an isotropic cloud's."""
+
+VERY_SKEWED = 1.0
+"""The skewness of how often a vector is a neighbour above which a few are hubs: by chance it is 0.3."""
+
 APART = 0.05
 """Mean cosines of tokens that differ by less are not worth a sentence, however sure the difference is."""
 
@@ -72,6 +78,12 @@ def uneven(found: Findings) -> bool:
     return score.known and score.value < NARROW * score.null
 
 
+def even(found: Findings) -> bool:
+    """Whether rank and IsoScore are near those of an isotropic cloud."""
+    space = found.before
+    return all(each.value >= EVEN * each.null for each in (space.rank, space.isoscore))
+
+
 def one_cone(found: Findings) -> bool:
     """Whether pairs are about as alike, and not some very much and others not at all, as in clusters.
 
@@ -88,10 +100,15 @@ def one_direction(found: Findings) -> bool:
 
 
 def rogue(found: Findings) -> int:
-    """How few dimensions carry more than half of the mean cosine, for certain; 0 where none do."""
+    """How few dimensions carry more than half of the mean cosine, and than chance, for certain; 0: none."""
     few = found.dimensions[:MOST_ROGUE]
-    enough = [i for i, each in enumerate(few, 1) if each.joined.above(ROGUE_SHARE)]
-    return enough[0] if crowded(found) and enough and found.width > 2 * MOST_ROGUE else 0
+    carry = [each.joined.above(max(ROGUE_SHARE, each.joined.null)) for each in few]
+    return 1 + carry.index(True) if crowded(found) and any(carry) and found.width > 2 * MOST_ROGUE else 0
+
+
+def enough(found: Findings) -> list[Space]:
+    """The repairs that bring the mean cosine within the convention around 0, for certain."""
+    return [each for each in found.after if each.cosine.below(WEAK) and each.cosine.above(-WEAK)]
 
 
 def gentlest(found: Findings) -> list[Space]:
@@ -99,8 +116,7 @@ def gentlest(found: Findings) -> list[Space]:
 
     With it go those that cannot be told from it.
     """
-    enough = [each for each in found.after if each.cosine.below(WEAK) and each.cosine.above(-WEAK)]
-    known = sorted((each for each in enough if each.kept.bounded), key=lambda each: -each.kept.value)
+    known = sorted((each for each in enough(found) if each.kept.bounded), key=lambda each: -each.kept.value)
     return [each for each in known if not each.kept.below(known[0].kept.low)]
 
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from isoscope.report import advise_space as space
 from isoscope.report.advise_findings import Findings
 from isoscope.report.advise_judged import (
+    NARROW,
     PASSED,
     Said,
     between,
     changed,
     cosine,
     crowded,
+    enough,
     gentlest,
     one_cone,
     one_direction,
@@ -140,10 +142,14 @@ def more_than_the_mean(found: Findings) -> list[Said]:
         return []
     best = gentlest(found)
     if not best:
-        text = f"None of the repairs that were tried brings the mean cosine under {plain(WEAK)} for certain."
+        near = f"within {plain(WEAK)} of 0"
+        text = f"None of the repairs that were tried brings the mean cosine {near} for certain."
+        if some := enough(found):
+            names = listed([f"`{each.name}`" for each in some])
+            text = f"The mean cosine comes {near} with {names}; how many neighbours stay is not certain."
         return [Said("do", text, rows_of(found.before.cosine, *(each.cosine for each in found.after)))]
     names, first = listed([f"`{each.name}`" for each in best]), best[0]
-    text = f"Of the repairs that bring the mean cosine under {plain(WEAK)}, "
+    text = f"Of the repairs that bring the mean cosine within {plain(WEAK)} of 0, "
     if len(best) == 1:
         text += f"{names} keeps most of the neighbours, {per_cent(first.kept)}; the mean cosine is then "
         text += f"{told(first.cosine)}."
@@ -183,7 +189,8 @@ def even_out(found: Findings) -> list[Said]:
     white, score = found.repaired("whiten"), found.before.isoscore
     if not uneven(found) or white is None or not white.isoscore.value > score.value:
         return []
-    text = f"The spread is uneven. Whitening (`{white.name}`) would even it out (IsoScore "
+    out = "even it out" if white.isoscore.value >= NARROW * white.isoscore.null else "make it more even"
+    text = f"The spread is uneven. Whitening (`{white.name}`) would {out} (IsoScore "
     text += f"{short(score.value)} to {short(white.isoscore.value)})"
     text += f", and change {changed(white.kept)} of the ten nearest neighbours" if white.kept.known else ""
     text += ". Do not do it unseen: try it on a task first."

@@ -12,9 +12,11 @@ from isoscope.report.advise_judged import (
     SAME_LENGTH,
     STANDS_OUT,
     UNLIKE_LENGTH,
+    VERY_SKEWED,
     Said,
     between,
     crowded,
+    even,
     narrow,
     one_cone,
     one_direction,
@@ -41,8 +43,12 @@ def cosines_lie(found: Findings) -> list[Said]:
         text = f"{where}. Without an interval it cannot be told from the 0 of a space without direction."
     elif crowded(found):
         text = f"{where}, where a space without a common direction has 0."
-    elif before.cosine.above(0):
+    elif before.cosine.above(0) and before.cosine.below(WEAK):
         text = f"{where}: little above the 0 of a space without a common direction."
+    elif before.cosine.above(0):
+        text = f"{where}: above the 0 of a space without a common direction, how far cannot be told."
+    elif before.cosine.below(0):
+        text = f"{where}: under the 0 of a space without a common direction."
     else:
         text = f"{where}, not to be told from the 0 of a space without a common direction."
     return [Said("space", text, sources)]
@@ -56,7 +62,8 @@ def spread_is(found: Findings) -> list[Said]:
     numbers = f"(effective rank {short(rank.value)}, IsoScore {short(score.value)}; an isotropic cloud of "
     numbers += f"{rank.n} vectors has {short(rank.null)} and {short(score.null)})"
     words = f"over few of the {found.width} dimensions" if narrow(found) else "over many directions, unevenly"
-    words = words if narrow(found) or uneven(found) else "about as evenly as can be"
+    fairly = "about as evenly as can be" if even(found) else "fairly evenly"
+    words = words if narrow(found) or uneven(found) else fairly
     text = f"About their mean, the vectors spread {words} {numbers}."
     return [Said("space", text, rows_of(rank, score))]
 
@@ -112,8 +119,10 @@ def hubs(found: Findings) -> list[Said]:
     lost, skew = found.before.anti_hubs, found.before.hubness
     if not lost.above(MANY_ANTI_HUBS):
         return []
-    text = f"{per_cent(lost)} of the vectors are among the ten nearest neighbours of none, while a few "
-    text += f"are among those of very many (skewness {short(skew.value)})."
+    text = f"{per_cent(lost)} of the vectors are among the ten nearest neighbours of none"
+    if skew.above(VERY_SKEWED):
+        text += f", while a few are among those of very many (skewness {short(skew.value)})"
+    text += "."
     return [Said("space", text, rows_of(lost, skew))]
 
 

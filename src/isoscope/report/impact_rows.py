@@ -112,16 +112,22 @@ def headline(found: Sequence[Effect], told: Told) -> str:
     said = []
     for place in dict.fromkeys([*there[:1], *there[-1:]]):
         own = [each for each in first if each.place == place]
-        helped = [each for each in own if each.verdict == "helped"]
-        hurt = sum(each.verdict == "hurt" for each in own)
         name = f"{own[0].site.capitalize()}: {name_of(own[0].measure, told)} is {short(own[0].before)}"
-        if helped:
-            best = max(helped, key=lambda each: abs(each.value))
-            many = f"{len(helped)} of {len(own)} repairs help"
-            said.append(f"{name}; {many}, most {best.repair}, to {short(best.after)}.")
-        else:
-            said.append(f"{name}; no repair of {len(own)} helps, {hurt or 'none'} hurt{'s' * (hurt < 2)}.")
+        said.append(f"{name}; {_did(own)}.")
     return " ".join(said) or "There is nothing to compare."
+
+
+def _did(own: Sequence[Effect]) -> str:
+    """How many of these repairs help, or that none can be told to."""
+    helped, hurt = ([each for each in own if each.verdict == word] for word in ("helped", "hurt"))
+    if helped:
+        best = max(helped, key=lambda each: abs(each.value))
+        some = f"{len(helped)} of {len(own)} repairs help{'s' * (len(helped) == 1)}, most {best.repair}"
+        return f"{some if len(own) > 1 else f'{best.repair} helps'}, to {short(best.after)}"
+    if len(own) == 1:
+        return f"{own[0].repair} {'hurts' if hurt else 'cannot be told to help or to hurt'}"
+    told = f"{len(hurt)} hurt{'s' * (len(hurt) == 1)}" if hurt else "and none to hurt"
+    return f"of {len(own)} repairs none can be told to help, {told}"
 
 
 def finding(found: Sequence[Effect], told: Told) -> str:

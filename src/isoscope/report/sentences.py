@@ -88,7 +88,8 @@ def _drift(found: list[Reading]) -> list[str]:
             f"The length of the mean vector is {most}{top.measured} of the mean length{at}; "
             f"a cloud centred on the origin shows {short(top.null)} at this n"
         )
-        out.append(text + (f"; in {where(untold)} no drift can be told from chance." if untold else "."))
+        rest = [r for r in drifts if r not in told]
+        out.append(text + (f"; in {where(rest)} no drift can be told from chance." if rest else "."))
     elif untold:
         top = max(untold, key=lambda r: r.value)
         most = "at most " if len(untold) > 1 else ""
@@ -100,7 +101,8 @@ def _drift(found: list[Reading]) -> list[str]:
         top, low = ends(drifts)
         text = f"The relative drift is {short(low.value)} ({low.site}) to {short(top.value)} ({top.site})"
         text = text if len(drifts) > 1 else f"The relative drift is {short(top.value)}"
-        out.append(f"{text}; without an interval it cannot be told from chance.")
+        lacking = "a null" if all(r.bounded for r in drifts) else "an interval"
+        out.append(f"{text}; without {lacking} it cannot be told from chance.")
     if norms:
         top, low = ends(norms)
         text = f"The mean length of a vector is {short(low.value)}"

@@ -88,7 +88,8 @@ def _drift(found: list[Reading]) -> list[str]:
     if sinks.stays:
         left = [_at(found, "sink_mass_without_drift", r) for r in sinks.stays]
         values = spread([r.value for r in left if r], plain)
-        out.append(f"In {numbered(sinks.stays)} the sink stays without the mean query ({values}).")
+        values += f" of {spread([r.value for r in sinks.stays], plain)}"
+        out.append(f"In {numbered(sinks.stays)} most of the sink stays without the mean query ({values}).")
     return out
 
 
@@ -100,10 +101,16 @@ def _worth(found: list[Reading], top: Reading) -> str:
     """The interval and the null of a drift share, and its cross term where that spoils it."""
     parts = [f"95 % interval {percent(top.low)} to {percent(top.high)}"] if top.bounded else []
     parts += [f"by chance {percent(top.null)}"] if math.isfinite(top.null) else []
-    cross = _at(found, "cross_term", top)
-    if cross and abs(cross.value) > CLEAN:
-        parts.append(f"cross term {short(cross.value)}, so no clean split")
+    parts += _unclean(found, top)
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _unclean(found: list[Reading], top: Reading) -> list[str]:
+    """The cross term in that layer, where the drift share is no clean split for it."""
+    cross = _at(found, "cross_term", top)
+    if cross is None or abs(cross.value) <= CLEAN:
+        return []
+    return [f"cross term {short(cross.value)}, so no clean split"]
 
 
 def _without(found: list[Reading], top: Reading) -> str:
@@ -189,8 +196,8 @@ def in_brief(readings: list[Reading]) -> str:
     if shares:
         top = ends(shares)[0]
         most = "up to " if len(shares) > 1 else ""
-        at = f" ({numbered([top])})" if len(shares) > 1 else ""
-        parts.append(f"{most}{_share(top)}{at}")
+        aside = [*([numbered([top])] if len(shares) > 1 else []), *_unclean(found, top)]
+        parts.append(f"{most}{_share(top)}" + (f" ({'; '.join(aside)})" if aside else ""))
     if carried := find_sinks(found).carried:
         parts.append(f"the sink of {numbered(carried)} is carried by the mean query")
     text = "; ".join(parts)

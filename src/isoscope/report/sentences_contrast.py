@@ -13,6 +13,7 @@ from isoscope.report.numbers import short
 LAYER = "Mean over layers"
 CHANCE = "Every interval stands for itself: of twenty arms that do not differ, one is told apart by chance."
 _FIRST = ("relative_drift", "mean_cosine_between", "drift_share", "loss")  # what the headline speaks of
+_CONTROL = "without attention"  # how the note of an arm begins that has no entropy to be held at
 _FIRST_AS_THEY_CAME = (
     "loss",
     "probe_accuracy",
@@ -42,10 +43,11 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
         seeds = f"{count} seed{'' if count == 1 else 's'}"
         return f"{seeds}: too few for an interval, so no arm can be told from {arms[0]}."
     free = as_they_came(differences)
-    for measure in (
-        _FIRST_AS_THEY_CAME if free else _FIRST
-    ):  # controls, which have a note, are not what is asked about
-        own = known[(known["measure"] == measure) & (known["note"] == "")]
+    asked = known[~known["note"].str.startswith(_CONTROL)]  # controls are not what is asked about
+    if asked.empty:
+        return f"No arm has an entropy at which it could be held against {arms[0]}."
+    for measure in _FIRST_AS_THEY_CAME if free else _FIRST:
+        own = asked[asked["measure"] == measure]
         if _sure(own).any():
             the = "The" if free else "At the same entropy the"
             return f"{the} {name_of(measure, told)} is {_sides(own[_sure(own)])} than with {arms[0]}."
@@ -66,11 +68,13 @@ def findings(differences: pd.DataFrame, told: Told) -> list[str]:
         sure = _sure(own)
         parts = [_sides(own[sure])] if sure.any() else []
         unsure = own[~sure & own["value"].notna()]
-        if len(unsure):
-            why = "not told apart" if unsure["low"].notna().any() else "too few seeds to tell"
-            parts.append(f"{why}: {', '.join(unsure['arm'])}")
+        for why, part in (
+            ("not told apart", unsure[unsure["low"].notna()]),
+            ("too few seeds to tell", unsure[unsure["low"].isna()]),
+        ):
+            parts += [f"{why}: {', '.join(part['arm'])}"] if len(part) else []
         for note, lost in own[own["value"].isna()].groupby("note", sort=False):
-            parts.append(f"no number: {', '.join(lost['arm'])} ({note})")
+            parts.append(f"no number: {', '.join(lost['arm'])} ({str(note) or 'no seed in common'})")
         found.append(f"{title_of(str(measure), told)}: {'; '.join(parts)}.")
     return found
 
@@ -95,8 +99,9 @@ def telling(line: pd.Series) -> str:
     ends = (line["low"], line["high"]) if sure else (line["least"], line["most"])
     parts = [
         f"<b>{line['value']:.6g}</b>  {html.escape(line['arm'])}",
-        f"{'95 % interval' if sure else 'seeds lie between'} {ends[0]:.6g} to {ends[1]:.6g}",
-        f"{line['n']} seeds" + ("" if pd.isna(line["at"]) else f", at an entropy of {line['at']:.3f}"),
+        f"{'95 % interval' if sure else 'seeds lie from'} {ends[0]:.6g} to {ends[1]:.6g}",
+        f"{line['n']} seed{'' if line['n'] == 1 else 's'}"
+        + ("" if pd.isna(line["at"]) else f", at an entropy of {line['at']:.3f}"),
     ]
     return "<br>".join([*parts, *([html.escape(line["note"])] if line["note"] else [])])
 

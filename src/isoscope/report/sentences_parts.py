@@ -38,18 +38,26 @@ def dimensions(found: list[Reading]) -> list[str]:
             out.append("No dimension varies far more than the rest.")
     parts = []
     if massive:
-        there, top = [r for r in massive if r.value], ends(massive)[0]
-        parts.append(
-            f"{short(top.value)} massive activations stand in {where([top])}{_named(top)}"
-            + (f", fewer in {where(r for r in there if r is not top)}" if len(there) > 1 else "")
-            if there
-            else "there are no massive activations"
-        )
+        there = [r for r in massive if r.value]
+        parts.append(_massive(there, ends(massive)[0]) if there else "there are no massive activations")
     if largest:
         top = ends(largest)[0]
         parts.append(f"the largest single number is {short(top.value)}{_at(top, largest)}")
     text = "; ".join(parts)
     return [*out, f"{text[0].upper()}{text[1:]}."] if parts else out
+
+
+def _massive(there: list[Reading], top: Reading) -> str:
+    """How many stand where most do; other sites have as many or fewer."""
+    stand = "activation stands" if top.value == 1 else "activations stand"
+    text = f"{short(top.value)} massive {stand} in {where([top])}{_named(top)}"
+    others = [r for r in there if r is not top]
+    for word, group in (
+        ("as many", [r for r in others if r.value == top.value]),
+        ("fewer", [r for r in others if r.value < top.value]),
+    ):
+        text += f", {word} in {where(group)}" if group else ""
+    return text
 
 
 def _at(top: Reading, among: list[Reading]) -> str:
@@ -76,9 +84,22 @@ def tokens(found: list[Reading]) -> list[str]:
     text = "; ".join(parts)
     out = [f"{text[0].upper()}{text[1:]}."] if parts else []
     if same := of(found, "self_similarity_adjusted"):
-        more = "The vectors of one token in different sequences are more alike than any two"
-        out.append(f"{more} by {_from_to(same)} (cosine).")
+        out.append(f"{_more_alike('The vectors of one token in different sequences', same)} (cosine).")
     return out
+
+
+def _more_alike(who: str, found: list[Reading]) -> str:
+    """By how much they are more alike than any two; where that is not so, or cannot be told, it is said."""
+    above = [r for r in found if (r.low if r.bounded else r.value) > _chance(r)]
+    if not above:
+        return f"{who} cannot be told to be more alike than any two: by {_from_to(found)}"
+    rest = [r for r in found if r not in above]
+    but = f", in {where(rest)} not beyond chance" if rest else ""
+    return f"{who} are more alike than any two by {_from_to(found)}{but}"
+
+
+def _chance(reading: Reading) -> float:
+    return reading.null if math.isfinite(reading.null) else 0.0
 
 
 def _bands(found: list[Reading], verb: str, labels: dict[str, str]) -> str:
@@ -110,7 +131,7 @@ def sequences(found: list[Reading]) -> list[str]:
     out = []
     if inside:
         null = f"; by chance by {short(inside[0].null)}" if math.isfinite(inside[0].null) else ""
-        out.append(f"Vectors of one sequence are more alike than any two by {_from_to(inside)}{null}.")
+        out.append(f"{_more_alike('Vectors of one sequence', inside)}{null}.")
     if residual:
         low = ends(residual)[1]
         least = f"at least {low.measured}, in {where([low])}," if len(residual) > 1 else low.measured

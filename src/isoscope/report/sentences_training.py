@@ -39,7 +39,7 @@ def _moves(pairs: list[tuple[Reading, Reading]]) -> str:
     still = [b for a, b in pairs if not (b.low > a.high or b.high < a.low)]
     parts = [_move(verb, group, pairs) for verb, group in (("rose", rose), ("fell", fell)) if group]
     if not parts:
-        return f"did not change beyond chance: {_ends(pairs)}"
+        return f"shows no change that can be told from chance: {_ends(pairs)}"
     rest = f"; in {_places(still)} no change can be told from chance" if still else ""
     return " and ".join(parts) + rest
 
@@ -78,14 +78,20 @@ def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
         for r in (r for r in by_site[a.site] if r.step not in (a.step, b.step)):
             over = r.value - max(a.value, b.value)
             under = min(a.value, b.value) - r.value
-            sure = not r.bounded or r.low > max(a.high, b.high) or r.high < min(a.low, b.low)
-            if sure and max(over, under) > least:
+            if _apart(r, a) and _apart(r, b) and max(over, under) > least:
                 turns.append((max(over, under), "a peak" if over > under else "a low", r))
     if not turns:
         return ""
     _, what, r = max(turns, key=lambda turn: turn[0])
     place = f" in {_places([r])}" if len(pairs) > 1 else ""
     return f"; on the way it had {what} of {short(r.value)}{place} at step {r.step:,}"
+
+
+def _apart(one: Reading, other: Reading) -> bool:
+    """Whether intervals do not overlap; where neither has one, numbers are all there is."""
+    if not (one.bounded or other.bounded):
+        return True
+    return one.low > other.high or one.high < other.low
 
 
 def _places(readings: list[Reading]) -> str:

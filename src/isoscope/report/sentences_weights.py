@@ -91,7 +91,8 @@ def localisation(found: list[Reading]) -> list[str]:
         of_random = f", of random weights {short(shares[0].null)}" if math.isfinite(shares[0].null) else ""
         out.append(f"Averaged over heads, {_span(shares)} of ‖W‖² is symmetric{of_random}.")
     if crossed:
-        out.append(f"The theory is of self-attention: {crossed} heads of cross-attention are not counted.")
+        many = "heads of cross-attention are" if crossed > 1 else "head of cross-attention is"
+        out.append(f"The theory is of self-attention: {crossed} {many} not counted.")
     return [*out, *_walks(found), *_agreements(found)]
 
 
@@ -119,10 +120,11 @@ def _placed(found: list[Reading]) -> str:
         text = f"the weights decide where {some} would look: "
         text += listed([_place(name, heads, counts[name]) for name in LOCALISED if counts[name]])
     else:
-        text = f"the weights of {number} decide nothing about where they look"
+        look = "they look" if len(heads) > 1 else "it looks"
+        text = f"the weights of {number} decide nothing about where {look}"
     evenly = [f"{counts[name]} would let {what}" for name, what in _EVENLY.items() if counts[name]]
     text += f"; {listed(evenly)}" if evenly else ""
-    if slopes and all(r.value < WALK for r in slopes):
+    if slopes and all(map(_stands, slopes)):
         where = "all layers" if len(slopes) > 1 else numbered(slopes)
         premise = f"On this data the inputs of attention do not walk at random (walk slope {_span(slopes)} "
         premise += f"in {where}, where a walk has 1), so the theory of where heads look does not apply"
@@ -143,6 +145,11 @@ def _slopes(found: list[Reading]) -> list[Reading]:
     return [r for r in found if r.measure == "walk_slope" and r.head is None and r.finite]
 
 
+def _stands(slope: Reading) -> bool:
+    """Whether inputs are nearer to standing still than to a walk: for the whole interval, if there is one."""
+    return (slope.high if slope.bounded else slope.value) < WALK
+
+
 def _head(reading: Reading) -> str:
     return f"layer {reading.layer} head {reading.head}"
 
@@ -151,7 +158,7 @@ def _walks(found: list[Reading]) -> list[str]:
     slopes = _slopes(found)
     if not slopes:
         return []
-    still = [r for r in slopes if r.value < WALK]
+    still = [r for r in slopes if _stands(r)]
     text = f"The squared distance of two inputs grows with their distance s as s to the power {_span(slopes)}"
     text += "; it would be 1 if they walked at random"
     if still:

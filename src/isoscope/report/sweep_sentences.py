@@ -33,7 +33,7 @@ def opening(of: Trajectory, findings: tuple[Finding, ...], examined: bool) -> st
     if doubtful:
         said.append(f"{doubtful:,} may not be what {'they claim' if doubtful > 1 else 'it claims'} to be")
     elif examined:
-        said.append(f"nothing is wrong with {'their' if count != 1 else 'its'} files")
+        said.append(f"nothing was found wrong with {'their' if count != 1 else 'its'} files")
     return f"{listed(said)}."
 
 
@@ -53,8 +53,7 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
     )
     if not found:
         return f"None of {looked:,} series jumps or turns by more than it wanders and bends anyway."
-    series = len({(change.kind, change.layer, change.measure) for change in found})
-    said = [f"{series:,} of {looked:,} series jump or turn; {chance}."]
+    said = [f"{_series(found):,} of {looked:,} series jump or turn; {chance}."]
     said += [_cluster(*each, told) for each in _clusters(found)]
     strays = Counter(change.step for change in changes_of(between, (STRAY,)))
     for step, count in strays.most_common(1):
@@ -64,14 +63,22 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
     return "\n".join(said)
 
 
+def _series(found: list[Changed]) -> int:
+    """How many series these changes are of: one may both jump and turn."""
+    return len({(change.kind, change.layer, change.measure) for change in found})
+
+
 def _clusters(found: list[Changed]) -> list[tuple[int, int, list[Changed]]]:
     """The spans that most intervals share, one after the other; alone, a change is told in the figures."""
     rest = found
     out: list[tuple[int, int, list[Changed]]] = []
     while rest and len(out) < _MOST:
-        at = max(sorted({c.high for c in rest}), key=lambda high: sum(c.low < high <= c.high for c in rest))
+        at = max(
+            sorted({c.high for c in rest}),
+            key=lambda high: _series([c for c in rest if c.low < high <= c.high]),
+        )
         own = [change for change in rest if change.low < at <= change.high]
-        if len(own) < 2:
+        if _series(own) < 2:
             break
         out.append((max(change.low for change in own), min(change.high for change in own), own))
         rest = [change for change in rest if change not in own]
@@ -84,7 +91,7 @@ def _cluster(low: int, high: int, own: list[Changed], told: Told) -> str:
     rest = len(counts) - len(named)
     more = [f"{rest} more measure{'s' if rest > 1 else ''}"] if rest else []
     names = listed([*named, *more])
-    return f"Between step {low:,} and step {high:,}, {len(own):,} series change: {names}."
+    return f"Between step {low:,} and step {high:,}, {_series(own):,} series change: {names}."
 
 
 def alike_words(between: pd.DataFrame) -> str:
@@ -93,7 +100,7 @@ def alike_words(between: pd.DataFrame) -> str:
     said = []
     for site in unique(r.site for r in own):
         line = {r.step or 0: r.value for r in own if r.site == site}
-        below = [step for step, value in line.items() if value < _MUCH]
+        below = [step for step, value in line.items() if value <= _MUCH]
         after = [step for step in line if step > max(below, default=-1)]
         if not below:
             said.append(f"{site} from the first checkpoint on")

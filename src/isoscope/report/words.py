@@ -173,7 +173,7 @@ def _training(found: list[Reading]) -> str:
     fell = [(a, b) for a, b in pairs if b.high < a.low]
     still = [b for a, b in pairs if not (b.low > a.high or b.high < a.low)]
     if not rose and not fell:
-        why = "at this n" if any(b.bounded for b in still) else "without intervals"
+        why = "at this n" if any(a.bounded and b.bounded for a, b in pairs) else "without intervals"
         text = f"{span} no change of the {_SUBJECT} can be told from chance {why}: it is "
         text += (
             f"{spread([a.value for a, _ in pairs], plain)}, then {spread([b.value for _, b in pairs], plain)}"
@@ -207,11 +207,11 @@ def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
     for a, b in pairs:
         place = "" if a.kind == "cloud" or len(pairs) == 1 else f" in {where([a])}"
         for r in (r for r in by_site[a.site] if r.step not in (a.step, b.step)):
-            if r.low > max(a.high, b.high):
+            if r.low > a.high and r.low > b.high:
                 turns.append(
                     (r.value - max(a.value, b.value), f"a peak of {plain(r.value)}{place} at step {r.step:,}")
                 )
-            elif r.high < min(a.low, b.low):
+            elif r.high < a.low and r.high < b.low:
                 turns.append(
                     (min(a.value, b.value) - r.value, f"a low of {plain(r.value)}{place} at step {r.step:,}")
                 )
