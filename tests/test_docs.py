@@ -1,6 +1,6 @@
 """Documentation runs: every Python block and every command in README and docs, and the tree is the tree.
 
-Hub ids in the documentation are found in a cache that holds a tiny model of that name.
+Models of the hub are asked of a hub on loopback, which has a tiny one under each of their names.
 """
 
 from __future__ import annotations
@@ -10,73 +10,85 @@ import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
-from isoscope.cli.main import main
+from isoscope.cli.main import app
 from isoscope.measures.table import MEASURES
+from isoscope.run.sweep.patterns import PYTHIA_SCHEDULE, expand
+from tests.documented import LESS, PAGES, ROOT, blocks, lines
+from tests.run.sweep.pointed import Pointed, pointed
+from tests.run.sweep.trajectory import walk
 
-ROOT = Path(__file__).parent.parent
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "CHANGELOG.md",
-    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name != "training.md"),
-]  # docs/training.md is run by tests/integrations/test_docs_training.py
-COMMIT = "0" * 40
-
-
-def blocks(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^```([\w{}]*)\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+RUN = """
+import os, sys
+from pathlib import Path
+from tests.documented import run_page
+os.chdir(sys.argv[2])
+run_page(Path(sys.argv[1]))
+"""
+HUB_ID = re.compile(r"\b(?:sentence-transformers|google-bert|EleutherAI|allenai)/[\w.-]+")
+LANGUAGES = ("python", "sh", "text", "{toctree}")
+RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 
 
 @pytest.fixture(scope="module")
-def hub(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache as the hub's client keeps it, with a tiny model for every hub id in the documentation."""
-    cache = tmp_path_factory.mktemp("hub")
-    names = {
-        name for page in PAGES for name in re.findall(r"sentence-transformers/[\w.-]+", page.read_text())
-    }
-    for name in names:
-        home = cache / f"models--{name.replace('/', '--')}"
-        (home / "refs").mkdir(parents=True)
-        (home / "refs" / "main").write_text(COMMIT)
-        (home / "snapshots").mkdir()
-        (home / "snapshots" / COMMIT).symlink_to(tiny_bert)
-    return cache
+def there(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pointed]:
+    """A hub with a tiny model for every hub id in the documentation, and a process that is pointed at it."""
+    place = tmp_path_factory.mktemp("hub")
+    few = walk(place, [0, 1000, 2000, 3000])
+    steps = {name: few[at % len(few)] for at, name in enumerate(expand(PYTHIA_SCHEDULE))}
+    with pointed(place, "isoscope.cli.main", "tests.documented", "isoscope.run.observe") as found:
+        found.hub.models |= {
+            "sentence-transformers/all-MiniLM-L6-v2": {"main": tiny_bert},
+            "google-bert/bert-base-uncased": {"main": tiny_bert},
+            "EleutherAI/pythia-70m": {**steps, "main": few[-1]},
+            "EleutherAI/pythia-160m": {**steps, "main": few[-1]},
+            "allenai/OLMo-1B-hf": {path.name: path for path in few},
+        }
+        yield found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_runs(page: Path, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
-    monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(hub), raising=False)
-    for language, code in blocks(page):
-        match language:
-            case "python":
-                # the tiny model of the tests takes 64 tokens
-                exec(compile(code.replace("max_length=256", "max_length=64"), str(page), "exec"), {})
-            case "sh":
-                for line in code.strip().splitlines():
-                    run(line.replace("--max-length 128", "--max-length 64"), monkeypatch)
-            case "text" | "{toctree}":
-                continue
-            case _:
-                pytest.fail(f"a block of {page.name} says no language that is run or is text: '{language}'")
-
-
-def run(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = shlex.split(line)
-    if words[0] == "make":  # that the target is there; running it here would never end
-        subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+def test_every_block_runs(page: Path, there: Pointed, tmp_path: Path) -> None:
+    code = "".join(code for language, code in blocks(page) if language in ("python", "sh"))
+    if not code:
         return
-    assert words[0] == "isoscope", f"'{line}' is no command of this project"
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code, line
+    (tmp_path / "here").mkdir()
+    before = len(there.hub.asked)
+    running = there.run(tmp_path, RUN, page, tmp_path / "here")
+    ended = running.ended()
+    assert ended == 0, (tmp_path / "err").read_text()[-3000:]
+    asked = " ".join(path for _, path in there.hub.asked[before:])
+    assert {name for name in HUB_ID.findall(code) if name not in asked} == set()
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=lambda page: page.name)
+def test_what_is_only_shown_is_no_command_or_is_understood(page: Path) -> None:
+    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for language, code in blocks(page):
+        assert language in LANGUAGES, f"a block of {page.name} is '{language}', which is not run and no text"
+        shown = [line for line in lines(code) if line.startswith("isoscope ")] if language == "text" else []
+        assert not shown or page in RESULTS, f"{page.name} shows '{shown[0]}' and does not run it"
+        for line in shown:  # how a result was made, with its data and hours of a GPU
+            verb, *words = shlex.split(line)[1:]
+            verbs[verb].make_context(verb, words)  # an option that is not there is an error
+
+
+def test_what_is_run_with_less_is_in_a_page() -> None:
+    run = [code for page in PAGES for language, code in blocks(page) if language == "sh"]
+    every = [line for code in run for line in lines(code)]
+    assert [start for start in LESS if not any(line.startswith(start) for line in every)] == []
+
+
+def test_a_block_that_fails_fails(there: Pointed, tmp_path: Path) -> None:
+    for name, block in (("verb", "sh\nisoscope mesure"), ("code", "python\n1 / 0"), ("other", "sh\nls")):
+        page = tmp_path / f"{name}.md"
+        page.write_text(f"```{block}\n```\n")
+        assert there.run(tmp_path / name, RUN, page, tmp_path).ended() != 0
 
 
 def test_the_tree_in_the_readme_is_the_tree() -> None:

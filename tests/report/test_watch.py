@@ -14,10 +14,10 @@ import pytest
 
 from isoscope.report.page import page
 from isoscope.report.watch import Watch
-from isoscope.report.watched import watched_page
-from isoscope.results.store import read_run
+from isoscope.report.watched import library, watched_page
+from isoscope.results.store import open_run, read_run
 from tests.report.made_training import a_training, facts, watched
-from tests.report.watching import get, serving, small_page, version, write_step
+from tests.report.watching import get, serving, small_page, until, version, write_step
 
 
 @pytest.fixture
@@ -44,6 +44,36 @@ def test_a_step_that_lands_is_on_the_page_and_changes_the_version(run: Path) -> 
         assert after["version"] != before["version"]
         assert after["said"] == f"as of {time.strftime('%H:%M:%S', time.localtime(newest))}"
         assert "steps: [0, 1, 25]" in get(server).text
+
+
+def test_what_has_come_is_told_before_it_is_drawn(run: Path, tmp_path: Path) -> None:
+    watch = Watch(run, small_page)
+    watch.look()
+    good = watch.ask()
+    file = write_step(run, 25)
+    assert (
+        watch.ask().said == f"{good.said}; step 25 has come: loss 0.1923, mean cosine up to 0.4; drawing it"
+    )
+    assert watch.ask().page is good.page
+    whole = file.read_bytes()
+    file.write_bytes(whole[:99])  # nothing is told of half a file, until it is drawn
+    assert watch.ask().said == good.said
+    file.unlink()
+    outside = write_step(tmp_path / "outside", 777)
+    file.symlink_to(outside)
+    os.utime(outside)
+    assert watch.ask().said == good.said
+    file.unlink()
+    file.write_bytes(whole)
+    assert watch.look()
+    assert "has come" not in watch.ask().said
+
+
+def test_what_is_no_step_is_told_by_its_name(run: Path) -> None:
+    watch = Watch(run, small_page)
+    watch.look()
+    open_run(run, a_training()).write("a trial", watched([]), {})
+    assert watch.ask().said.endswith("; a trial has come; drawing it")
 
 
 def test_a_page_that_did_not_change_keeps_its_version(run: Path) -> None:
@@ -191,7 +221,10 @@ def test_the_served_page_may_ask_its_server_and_the_page_on_disk_nobody() -> Non
     assert now.endswith("; connect-src 'self'")
     added = set(re.findall(r"'sha256-[^']*'", now)) - set(re.findall(r"'sha256-[^']*'", own))
     assert len(added) == 1
-    assert now.replace(f"{added.pop()} ", "").removesuffix("; connect-src 'self'") == own
+    assert now.replace(f"'self' {added.pop()} ", "").removesuffix("; connect-src 'self'") == own
+    assert len(made.body) < 0.1 * len(text)  # what draws is a script of its own, which is sent once
+    assert served_text.count(f'<script src="{library().name}"></script>') == 1
+    assert library().body.decode() in text
     assert "asks nothing of the network" in text and "asks nothing of the network" not in served_text
     assert served_text.count('<aside id="watch"') == 1
     assert watched_page(text).version == made.version != watched_page(text + " ").version
@@ -226,7 +259,7 @@ def test_one_page_is_drawn_at_a_time_and_the_one_before_served_meanwhile(run: Pa
             write_step(run, 26)
             for _ in range(5):
                 assert "steps: [0, 1]" in get(server).text
-            assert version(server.url)["said"].endswith("; drawing newer rows")
+            assert "; step 26 has come: " in version(server.url)["said"]
             go_on.set()
             until(lambda: "steps: [0, 1, 25, 26]" in get(server).text)
         assert most == 1
@@ -235,15 +268,6 @@ def test_one_page_is_drawn_at_a_time_and_the_one_before_served_meanwhile(run: Pa
         stop.set()
         looking.join(20)
     assert not looking.is_alive()
-
-
-def until(true: object, seconds: float = 20.0) -> None:
-    """Wait until it is so."""
-    assert callable(true)
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
 
 
 def test_nothing_is_drawn_while_nobody_asks(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

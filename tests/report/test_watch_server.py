@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import pytest
 from isoscope.errors import IsoscopeError
 from isoscope.report.serve import PORT, PageServer, open_server
 from isoscope.report.watch import Watch
-from tests.report.watching import Answer, get, served, serving, small_page, write_step
+from isoscope.report.watched import library
+from tests.report.watching import Answer, get, served, serving, small_page, until, write_step
 
 SECRET = "the launch code"
 
@@ -209,3 +212,29 @@ def test_another_loopback_address(run: Path) -> None:
     with served(opened) as server:
         assert server.url.startswith("http://[::1]:")
         assert get(server).status == 200
+
+
+def test_the_script_that_draws_is_one_file_that_is_kept(server: PageServer) -> None:
+    found = get(server, f"/{library().name}")
+    assert (found.status, found.text.encode()) == (200, library().body)
+    assert found.headers["Cache-Control"] == "private, max-age=31536000, immutable"
+    assert found.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert get(server).headers["Cache-Control"] == "no-store"
+    assert get(server, "/plotly.js").status == 404
+
+
+def test_closing_hangs_up_on_those_who_say_and_read_nothing(run: Path) -> None:
+    watch = Watch(
+        run, lambda _: small_page(run).replace("steps", "steps" * 4_000_000)
+    )  # more than sockets hold
+    assert watch.look()
+    before = threading.active_count()
+    with serving(watch) as server:
+        silent, deaf = (socket.create_connection(server.server_address[:2]) for _ in range(2))
+        deaf.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        until(lambda: threading.active_count() == before + 3)  # the server, and one for each
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    assert threading.active_count() == before
+    with silent, deaf:
+        assert silent.recv(1) == b""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from typing import NamedTuple
 
-from isoscope.report.serve import PageServer, open_server
+from isoscope.report.serve import PageServer, answering, open_server
 from isoscope.report.watch import Watch
 from isoscope.results.store import open_run, read_run
 from tests.report.made_training import a_training, facts, watched
@@ -48,14 +48,8 @@ def small_page(run: Path) -> str:
 @contextmanager
 def served(server: PageServer) -> Iterator[PageServer]:
     """A server that answers until the end of the block."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with answering(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextmanager
@@ -82,3 +76,11 @@ def version(url: str) -> dict[str, str]:
     with urllib.request.urlopen(f"{url}version", timeout=10) as answer:
         told: dict[str, str] = json.load(answer)
     return told
+
+
+def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until it is so."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)

@@ -6,39 +6,34 @@ looks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
 from isoscope.cli.pages import page_of
-from isoscope.results.schema import COLUMNS
-from isoscope.results.store import RunFolder, read_run
+from isoscope.results.store import read_run, read_unit
 
-Remembered = dict[Path, tuple[int, int, pd.DataFrame, dict[str, object]]]
-"""Size and time of files as they were read, and what they held."""
+
+@dataclass(frozen=True)
+class Remembered:
+    """Reads files of a run folder; one that has kept its size and time since is not read again."""
+
+    kept: dict[Path, tuple[int, int, pd.DataFrame, dict[str, object]]] = field(default_factory=dict)
+
+    def __call__(self, file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[str, object]]:
+        """What the file holds."""
+        try:
+            told = file.stat()
+        except OSError:
+            return read_unit(file, columns)  # which says what is wrong with it
+        size, when, table, known = self.kept.get(file, (-1, -1, None, {}))
+        if table is None or (size, when) != (told.st_size, told.st_mtime_ns):
+            table, known = read_unit(file, columns)
+            self.kept[file] = (told.st_size, told.st_mtime_ns, table, known)
+        return table, dict(known)
 
 
 def page_text(path: Path, remembered: Remembered | None = None) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    return page_of(_Looked(path, read_run(path).run, {} if remembered is None else remembered))
-
-
-@dataclass(frozen=True)
-class _Looked(RunFolder):
-    """A folder that reads what it does not remember."""
-
-    remembered: Remembered
-
-    def _read(  # type: ignore[override]  # that of RunFolder needs no folder
-        self, file: Path, columns: dict[str, str] = COLUMNS
-    ) -> tuple[pd.DataFrame, dict[str, object]]:
-        try:
-            told = file.stat()
-        except OSError:
-            return RunFolder._read(file, columns)  # which says what is wrong with it
-        size, when, table, known = self.remembered.get(file, (-1, -1, None, {}))
-        if table is None or (size, when) != (told.st_size, told.st_mtime_ns):
-            table, known = RunFolder._read(file, columns)
-            self.remembered[file] = (told.st_size, told.st_mtime_ns, table, known)
-        return table, dict(known)
+    return page_of(read_run(path, remembered or Remembered()))

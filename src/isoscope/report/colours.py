@@ -62,7 +62,7 @@ def sequence(count: int) -> list[Pair]:
     >>> sequence(2)
     [('#4fc36a', '#2c738e'), ('#440154', '#fde725')]
     """
-    at = [i / (count - 1) for i in range(count)] if count > 1 else [1.0]
+    at = [i / (count - 1) for i in range(count)] if count > 1 else [1.0] * count
     return [(_viridis(_along(_ON_PAPER, x)), _viridis(_along(_ON_DARK, x))) for x in at]
 
 

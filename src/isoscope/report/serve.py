@@ -1,9 +1,11 @@
 """What answers a browser that watches a run: the page, its version, and a sentence for everything else.
 
-Decided here: no answer opens a file. Two paths have one, `/` and `/version`, both from memory; so there is
-no path to walk out of the run folder by. It listens on loopback unless told otherwise in so many words. A
-request must name this machine in `Host`: a page of another site whose name was pointed here (DNS rebinding)
-names that site. The port in `Host` may be any, as it is behind a tunnel.
+Decided here: no path names a file. Three have an answer: `/` and the script that draws, from memory, and
+`/version`, which knows of the newest rows too; so there is no path to walk out of the run folder by. It
+listens on loopback unless told otherwise in so many words. A request must name this machine in `Host`: a page
+of another site whose name was pointed here (DNS rebinding) names that site. The port in `Host` may be any, as
+it is behind a tunnel. No thread outlives the server: to close it is to hang up on whoever is connected and to
+wait for those who were answering.
 """
 
 from __future__ import annotations
@@ -16,17 +18,21 @@ import re
 import socket
 import socketserver
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from isoscope.errors import IsoscopeError
 from isoscope.report.watch import Watch
-from isoscope.report.watched import NOTHING
+from isoscope.report.watched import NOTHING, Library, Watched, library
 
 PORT = 8765
 """Where it listens unless told; when that is taken, at one of the next few, and else where there is room."""
 _NEXT = 10
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@\s]+))(?::\d{1,5})?", re.IGNORECASE)
+_KEPT = "private, max-age=31536000, immutable"  # its name changes with what is in it
 _ALWAYS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -40,13 +46,14 @@ _ALWAYS = {
 class PageServer(ThreadingHTTPServer):
     """Answers for one watched run. Make one with `open_server`."""
 
-    daemon_threads = True
+    daemon_threads = False  # so that closing waits for them
     allow_reuse_address = os.name == "posix"  # elsewhere two could listen at one port
 
     def __init__(
         self, watch: Watch, family: socket.AddressFamily, address: str, port: int, name: str
     ) -> None:
         self.watch = watch
+        self.connected: set[socket.socket] = set()
         self.address_family = family
         self.is_remote = not ipaddress.ip_address(address).is_loopback
         self.names = {"localhost", name.lower()}
@@ -59,6 +66,23 @@ class PageServer(ThreadingHTTPServer):
         """Take the port; http.server would also ask the network for this machine's name, which can hang."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer in a thread of its own."""
+        self.connected.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
+        """Hang up on one who was answered."""
+        self.connected.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Hang up on everybody, and wait for the threads that answered: a silent one would wait for 20 s."""
+        for each in tuple(self.connected):
+            with suppress(OSError):  # it has gone by itself
+                each.shutdown(socket.SHUT_RDWR)
+        super().server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of a browser that went away."""
@@ -107,6 +131,20 @@ def open_server(
     raise AssertionError("a port was returned or refused")
 
 
+@contextmanager
+def answering(server: PageServer) -> Iterator[None]:
+    """Answer beside the block; at its end nobody is answered any more, and nothing is left that runs."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+        try:
+            thread.start()
+            yield
+        finally:
+            if thread.ident is not None:  # to shut down what never began would wait for ever
+                server.shutdown()
+                thread.join()
+
+
 def _address(host: str) -> tuple[socket.AddressFamily, str]:
     """The address of a name, settled once: what is checked is what is listened at."""
     try:
@@ -132,16 +170,14 @@ class _Answer(BaseHTTPRequestHandler):
         if len(hosts) != 1 or not self.server.is_meant(hosts[0]):
             self._send(HTTPStatus.FORBIDDEN, b"This host is not the one that is watching.\n")
         elif self.path == "/":
-            look = self.server.watch.ask()
-            packed = "gzip" in self.headers.get("Accept-Encoding", "")
-            more = {"Content-Security-Policy": look.page.policy, "Vary": "Accept-Encoding"}
-            more |= {"Content-Encoding": "gzip"} if packed else {}
-            body = look.page.packed if packed else look.page.body
-            self._send(HTTPStatus.OK, body, "text/html; charset=utf-8", more)
+            page = self.server.watch.ask().page
+            self._send_either(page, "text/html", {"Content-Security-Policy": page.policy})
         elif self.path == "/version":
             look = self.server.watch.ask()
             told = json.dumps({"version": look.page.version, "said": look.said})
             self._send(HTTPStatus.OK, told.encode(), "application/json")
+        elif self.path == f"/{library().name}":
+            self._send_either(library(), "text/javascript", {"Cache-Control": _KEPT})
         else:
             self._send(HTTPStatus.NOT_FOUND, b"There is nothing here; the page is at /.\n")
 
@@ -156,6 +192,12 @@ class _Answer(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: only the command line prints."""
+
+    def _send_either(self, what: Watched | Library, kind: str, more: dict[str, str]) -> None:
+        """What there is in two forms: compressed to those who take that."""
+        packed = "gzip" in self.headers.get("Accept-Encoding", "")
+        more |= {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
+        self._send(HTTPStatus.OK, what.packed if packed else what.body, f"{kind}; charset=utf-8", more)
 
     def _send(
         self,

@@ -4,7 +4,8 @@ Decided here: one thread looks and draws, so nothing is drawn twice at once, and
 the page before. A page is drawn when names, sizes or times of the run's files have changed, and only while
 somebody has asked of late: a page that nobody sees costs the training nothing. A page that cannot be drawn
 (a file half-copied, the folder gone) leaves the one before in its place, with the reason beside it. Files
-that are links out of the run folder are not read.
+that are links out of the run folder are not read. A page takes a second of computing, which is several where
+cores are busy; so what has come since is told in a line of numbers to whoever asks, before it is drawn.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from isoscope.errors import IsoscopeError
+from isoscope.report.newest import newest_file, told_of
 from isoscope.report.watched import Watched, waiting_page, watched_page
 
 PAUSE = 0.25
@@ -41,12 +43,14 @@ class Look:
     newest: float | None = None
     trouble: str = ""
     drawing: bool = False
+    come: str = ""
 
     @property
     def said(self) -> str:
         """The line that stands on the page."""
         of = "" if self.newest is None else f"as of {_clock(self.newest)}"
-        since = self.trouble or ("drawing newer rows" if self.drawing and of else "")
+        come = f"{self.come}; drawing it" if self.come else ""
+        since = self.trouble or come or ("drawing newer rows" if self.drawing and of else "")
         return "; ".join(filter(None, [of, since])) or "reading the rows"
 
 
@@ -59,6 +63,7 @@ class Watch:
         self._look = Look(waiting_page(str(run)))
         self._drawn: State | None = None  # what the last attempt was made of
         self._again_at = math.inf
+        self._told: tuple[tuple[float, Path], str] = ((-math.inf, run), "")
         self._asked = threading.Event()
         self._asked_at = -_OF_LATE
 
@@ -66,7 +71,7 @@ class Watch:
         """What there is to show, now; says that somebody is watching."""
         self._asked_at = time.monotonic()
         self._asked.set()
-        return self._look
+        return replace(self._look, come=self._come())
 
     @property
     def trouble(self) -> str:
@@ -95,12 +100,33 @@ class Watch:
         self._look = Look(page, max(when for name, _, when in there if name.startswith("rows/")) / 1e9)
         return True
 
-    def keep_looking(self, stop: threading.Event) -> None:
-        """Look until told to stop; draws only while somebody asks, and the first page."""
+    def _come(self) -> str:
+        """The newest file of rows in a line of numbers, where the page does not show it yet."""
+        shown = self._look.newest
+        try:
+            found = newest_file(self.run / "rows")
+            if found is None or (shown is not None and found[0] <= shown):
+                return ""
+            if self._told[0] != found:
+                refuse_links(self.run, [found[1]])
+                self._told = (found, told_of(found[1]))
+            return self._told[1]
+        except Exception:  # noqa: BLE001  what is wrong with it is said when it is drawn
+            return ""
+
+    def keep_looking(self, stop: threading.Event, say: Callable[[str], None] = lambda trouble: None) -> None:
+        """Look until told to stop; draws only while somebody asks, and the first page.
+
+        `say` is told what is waited for or went wrong when that changes; empty where nothing is any more.
+        """
+        said = ""
         while not stop.is_set():
             began = time.monotonic()
             if self._look.newest is None or began - self._asked_at < _OF_LATE:
                 self.look()
+                if self.trouble != said:
+                    said = self.trouble
+                    say(said)
                 stop.wait(max(PAUSE, (time.monotonic() - began) / 4))
             else:
                 self._asked.clear()
@@ -139,11 +165,12 @@ def wanting(run: Path, there: State) -> str:
     return f"waiting for {run}: {lacking}" if lacking else ""
 
 
-def refuse_links(run: Path) -> None:
+def refuse_links(run: Path, files: Iterable[Path] | None = None) -> None:
     """Raise where a file that would be read, or its folder, is a link that leads out of the run."""
     root = run.resolve()
     named = [run / "run.json", *(run / part for part in _PARTS)]
-    for file in [*named, *(file for part in _PARTS for file in (run / part).glob("*.parquet"))]:
+    every = [*named, *(file for part in _PARTS for file in (run / part).glob("*.parquet"))]
+    for file in every if files is None else files:
         if not file.resolve().is_relative_to(root):
             raise IsoscopeError(
                 f"{file} is a link that leads out of the run folder, and a watched run is read from its own "

@@ -13,9 +13,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -29,13 +29,33 @@ from isoscope.results.schema import COLUMNS, SCHEMA, Row, Run, frame
 _ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "float32": pa.float32()}
 _FACTS = b"isoscope"
 
+Reader = Callable[[Path, dict[str, str]], tuple[pd.DataFrame, dict[str, object]]]
+"""Reads a file of these columns: its table, and what is known of its unit. `read_unit` is one."""
+
+
+def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[str, object]]:
+    """What a unit's file of rows or points holds; one that cannot be read is an error that says so."""
+    try:
+        table = pq.read_table(file)
+        facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
+        if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
+            raise _other_schema(file, facts.get("schema"))
+        return table.to_pandas()[list(columns)].astype(columns), {"unit": file.stem, **facts}
+    except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
+        why = str(reason).splitlines()[0].rstrip(".")
+        raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
+
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk. Make one with `open_run` or `read_run`."""
+    """A run on disk. Make one with `open_run` or `read_run`.
+
+    `read` is what reads its files: who looks again and again can give one that remembers.
+    """
 
     path: Path
     run: Run
+    read: Reader = field(default=read_unit, repr=False, compare=False)
 
     def has(self, unit: str) -> bool:
         """Whether this unit has been measured and kept."""
@@ -43,7 +63,7 @@ class RunFolder:
 
     def units(self) -> list[str]:
         """The units that are there, by name of their file, so the order does not depend on the disk."""
-        return [str(self._read(file)[1]["unit"]) for file in self._files()]
+        return [str(facts["unit"]) for _, facts in self._each()]
 
     def write(
         self,
@@ -71,13 +91,13 @@ class RunFolder:
     def frame(self, unit: str | None = None) -> pd.DataFrame:
         """The rows of one unit, or of all."""
         files = self._files() if unit is None else [self._file(unit)]
-        tables = [self._read(file)[0] for file in files]
+        tables = [self.read(file, COLUMNS)[0] for file in files]
         return pd.concat(tables, ignore_index=True) if tables else frame([])
 
     def points(self, unit: str | None = None) -> pd.DataFrame:
         """The points of one unit's pictures, or of all units', with the unit in a first column."""
         kept = self._files() if unit is None else [file for file in [self._file(unit)] if file.exists()]
-        found = [self._read(file, POINT_COLUMNS) for file in map(self._beside, kept) if file.exists()]
+        found = [self.read(file, POINT_COLUMNS) for file in map(self._beside, kept) if file.exists()]
         tables = [table.assign(unit=str(facts["unit"])) for table, facts in found]
         every = pd.concat(tables, ignore_index=True) if tables else points_frame([]).assign(unit="")
         return every[["unit", *POINT_COLUMNS]].astype({"unit": "str"})
@@ -85,11 +105,14 @@ class RunFolder:
     def known(self, unit: str) -> dict[str, object]:
         """What is known of one unit; nothing where it is not there."""
         file = self._file(unit)
-        return self._read(file)[1] if file.exists() else {}
+        return self.read(file, COLUMNS)[1] if file.exists() else {}
 
     def facts(self) -> dict[str, dict[str, object]]:
         """What is known of each unit, by unit."""
-        return {str(facts["unit"]): facts for _, facts in map(self._read, self._files())}
+        return {str(facts["unit"]): facts for _, facts in self._each()}
+
+    def _each(self) -> Iterator[tuple[pd.DataFrame, dict[str, object]]]:
+        return (self.read(file, COLUMNS) for file in self._files())
 
     def _files(self) -> list[Path]:
         return sorted((self.path / "rows").glob("*.parquet"))
@@ -101,18 +124,6 @@ class RunFolder:
     def _beside(self, file: Path) -> Path:
         """The points that belong to a file of rows."""
         return self.path / "points" / file.name
-
-    @staticmethod
-    def _read(file: Path, columns: dict[str, str] = COLUMNS) -> tuple[pd.DataFrame, dict[str, object]]:
-        try:
-            table = pq.read_table(file)
-            facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-            if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
-                raise _other_schema(file, facts.get("schema"))
-            return table.to_pandas()[list(columns)].astype(columns), {"unit": file.stem, **facts}
-        except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
-            why = str(reason).splitlines()[0].rstrip(".")
-            raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
 
 
 def open_run(path: str | Path, run: Run) -> RunFolder:
@@ -144,8 +155,8 @@ def open_run(path: str | Path, run: Run) -> RunFolder:
     return RunFolder(folder, run)
 
 
-def read_run(path: str | Path) -> RunFolder:
-    """Read a run folder."""
+def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
+    """Read a run folder; its files are read by `read` when they are asked for."""
     folder = Path(path)
     file = folder / "run.json"
     try:
@@ -163,7 +174,7 @@ def read_run(path: str | Path) -> RunFolder:
         isinstance(told.get(name), kind) for name, kind in parts.items()
     ):
         raise IsoscopeError(f"{file} does not have the fields of a run: {', '.join(parts)}.")
-    return RunFolder(folder, Run(**{name: told[name] for name in parts}))
+    return RunFolder(folder, Run(**{name: told[name] for name in parts}), read)
 
 
 def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, object]) -> bytes:

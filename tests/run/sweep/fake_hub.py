@@ -86,7 +86,8 @@ class _Answer(BaseHTTPRequestHandler):
             return self._json({"branches": named[:-1], "converts": [], "tags": named[-1:]})
         folder = self._folder(model, "/".join(asked[1:]) or "main")
         if folder is None:
-            return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"})
+            within = len(asked) > 2 and self._folder(model, asked[1])  # a folder of a revision: none has any
+            return self._send(404, b"", {"X-Error-Code": "EntryNotFound" if within else "RevisionNotFound"})
         if asked[:1] == ["tree"]:
             return self._json([self._entry(file) for file in sorted(folder.iterdir())])
         names = [{"rfilename": file.name} for file in sorted(folder.iterdir())]
@@ -115,7 +116,7 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _folder(self, model: str, revision: str) -> Path | None:
         revisions = self.hub.models[model]
-        by_commit = {commit_of(folder): folder for folder in revisions.values()}
+        by_commit = {commit_of(folder): folder for folder in set(revisions.values())}
         return revisions.get(revision) or by_commit.get(revision)
 
     def _json(self, said: object) -> None:
