@@ -149,7 +149,7 @@ def test_a_signal_ends_it_amid_a_page_and_with_clients_that_say_and_read_nothing
 
 
 def ended(watching: subprocess.Popen[str], by: signal.Signals) -> tuple[int, str, str]:
-    """How it ends, within 20 s of the signal: two at leisure, and others compute beside this: its code, and what it says."""
+    """How it ends, its code and what it says, within 20 s of the signal: others may compute beside it."""
     watching.send_signal(by)
     out, err = watching.communicate(timeout=20)
     return watching.returncode, out, err

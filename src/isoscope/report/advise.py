@@ -96,6 +96,6 @@ def _repairs(found: Findings) -> list[Panel]:
         ladder(found, lambda s: s.rank, "effective_rank", "Effective rank", ISOTROPIC),
         ladder(found, lambda s: s.drift, "relative_drift", "Relative drift", ISOTROPIC),
         ladder(found, lambda s: s.isoscore, "isoscore", "IsoScore", ISOTROPIC),
-        ladder(found, lambda s: s.anti_hubs, "anti_hubs", "Nobody's neighbour", "grey: by lot", share),
+        ladder(found, lambda s: s.anti_hubs, "anti_hubs", "Nobody's neighbour", "grey: by chance", share),
     )
     return [panel for panel in made if panel is not None]

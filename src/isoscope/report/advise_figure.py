@@ -23,7 +23,7 @@ _BARS = ((1, 99, 1.5, 1.0), (5, 95, 6, 0.45), (25, 75, 14, 1.0))  # from, to, pi
 _LINE, _ENDS = 38, 64  # pixels a line takes, and the axis with its title
 _SMALL = 24
 Write = Callable[[float], str]
-_ROOM = 0.22  # of the axis, kept free on the right for the number of each line
+_ROOM = 0.055  # of the axis, kept free on the right for each letter of the longest number
 
 
 def cosine_panel(found: Findings) -> Panel:
@@ -120,7 +120,7 @@ def _add_dots(figure: go.Figure, lines: Sequence[tuple[str, Number, str]], write
     reached = [x for n in numbers for x in (n.value, n.low, n.high, n.null) if x == x]
     low, high = min(0.0, *reached), max(0.0, *reached)
     high = high if high > low else 1.0
-    wide = (high - low) / (1 - _ROOM)
+    wide = (high - low) / (1 - _ROOM * max(len(write(number.value)) for number in numbers))
     for at, number in enumerate(numbers):
         figure.add_annotation(
             x=1,

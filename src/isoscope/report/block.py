@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from isoscope.report.colours import MODELS, SOFT, Pair, sequence
 from isoscope.report.families import Family, Told, title_of
 from isoscope.report.figures import Drawn, Panel
-from isoscope.report.marks import HEIGHT, blank
+from isoscope.report.marks import HEIGHT, blank, scale
 from isoscope.report.page import page
 from isoscope.report.section import Section, explanations
 from isoscope.results.schema import Run
@@ -28,6 +28,10 @@ _ATTENTION = (
     "normalised_entropy_without_drift", "score_mean",
 )  # fmt: skip
 _PASSED = "iterated"
+_HOW = (
+    "One block with random weights. To every vector that enters the same bias is added, whose norm stands "
+    "below each figure; at 0 there is none. A dot is the mean over seeds, its bar the 95 % interval."
+)
 Key = Mapping[str, Pair]
 
 
@@ -78,13 +82,13 @@ def block_sections(
         for norm in passed["norm"].drop_duplicates()
     ]
     made: tuple[tuple[str, str, str, list[Panel], Key], ...] = (
-        ("ends", "In and out", "What does a common bias make of the vectors?", ends, colours),
-        ("attention", "Attention", "What does it make of the scores?", attention, colours),
+        ("attention", "Attention", "What does a common bias of its inputs make of it?", attention, colours),
+        ("ends", "In and out", "What does it make of the vectors?", ends, colours),
         ("stages", "Sub-layers", "Where in the block does it happen?", stages, {}),
         ("passes", "Passes", "Where do norms lead when a block is fed what it gave?", again, {}),
         ("scores", "Scores", "How are they spread, in one sequence?", _histograms(points, facts, norms), {}),
     )
-    words = {"ends" if passed.empty else "passes": of_norms}
+    words = {"ends" if passed.empty else "passes": of_norms, "attention": _HOW}
     measures = {"ends": ("mean_cosine", "mean_norm", "relative_drift"), "attention": _ATTENTION}
     return [
         _section(
@@ -172,8 +176,11 @@ def _passes(own: pd.DataFrame, norm: str) -> Panel:
         mine = own[own["bias"] == bias].sort_values("layer")
         _add(figure, [float(at) for at in mine["layer"]], mine, colour, [name] * len(mine))
     figure.update_xaxes(title={"text": "passes", "standoff": 8}, tickangle=0)
-    wide = len(own) > 0 and own["value"].min() > 0
-    figure.update_yaxes(automargin=True, nticks=6, type="log" if wide else "linear")
+    there = [float(value) for value in own["value"] if math.isfinite(value)]
+    wide = len(there) > 0 and min(there) > 0
+    if wide:
+        figure.update_yaxes(**scale(True, (math.log10(min(there)) - 0.1, math.log10(max(there)) + 0.1)))
+    figure.update_yaxes(automargin=True, nticks=6)
     return Panel(
         ("mean_norm",), f"Mean norm · {norm}", "log scale" if wide else "", figure, tuple(key.items())
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from isoscope.report.charts import Chart, Series
-from isoscope.report.colours import MODELS, SOFT, Pair, sequence
+from isoscope.report.colours import MODELS, PAPER, SOFT, Pair, sequence
 from isoscope.report.figures import Panel
 from isoscope.report.marks import HEIGHT, MOST_TICKS, SYMBOLS, blank, scale
 
@@ -84,7 +84,14 @@ def _add_level(figure: go.Figure, level: float, name: str) -> None:
     figure.add_hline(
         y=level,
         line={"color": SOFT[0], "width": 1, "dash": "dash"},
-        annotation={"text": html.escape(name), "font": {"size": 11, "color": SOFT[0]}, "showarrow": False},
+        annotation={
+            "text": html.escape(name),
+            "font": {"size": 11, "color": SOFT[0]},
+            "showarrow": False,
+            "bgcolor": PAPER[0],
+            "borderpad": 0,
+            "yshift": 2,
+        },
         annotation_position="top right",
     )
 

@@ -26,7 +26,9 @@ function gallery(album) {
     spread: node.dataset.share,
   }));
 
-  const held = JSON.parse(album.querySelector("script.points").textContent);
+  const held = JSON.parse(album.querySelector("script.points").textContent, (_, value) =>
+    value?.letters ? unpacked(value)[0] : value,
+  );
 
   // Where steps are played, the origin stays in the middle; with one scale for all, so does the scale.
   const player = album.querySelector(".player");

@@ -18,6 +18,7 @@ from isoscope.report.albums import MOST, Head, along, called, fitting, rounded
 from isoscope.report.colours import GRID, INK, MEASURES, Pair
 from isoscope.report.figures import KINDS, Panel
 from isoscope.report.marks import blank
+from isoscope.report.packed import line
 from isoscope.report.readings import ATTENTION, models, read
 
 HEIGHT = 300
@@ -61,7 +62,10 @@ class Album:
             "units": self.units,
             "kinds": self.kinds,
             "first": list(self.heads).index(self.first),
-            "heads": [[*head, panels] for head, panels in self.heads.items()],
+            "heads": [
+                [*head, [[line(axis) for axis in panel] for panel in panels]]
+                for head, panels in self.heads.items()
+            ],
         }
 
 

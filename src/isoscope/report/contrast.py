@@ -26,7 +26,11 @@ from isoscope.results.schema import Run
 _LINE = 24  # pixels an arm takes in a panel of differences
 _ENDS = 64
 _DASHES = ("solid", "dash", "dot")
-_DOTS = "A dot is full where its interval leaves 0 out, else hollow."
+_DOTS = (
+    "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "
+    "that leaves 0 out, else hollow."
+)
+_SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the headline, so they stand first
 
 
 def contrast_page(
@@ -50,6 +54,8 @@ def contrast_sections(
     """Differences, then the lines of the mean over layers, then those of every layer, folded."""
     colours = {arm: MODELS[i % len(MODELS)] for i, arm in enumerate(arms)}
     measures = [str(m) for m in points["measure"].drop_duplicates()]
+    if not as_they_came(differences):
+        measures = [*(m for m in _SPOKEN_OF if m in measures), *(m for m in measures if m not in _SPOKEN_OF)]
     beside = [arm for arm in arms[1:] if (differences["arm"] == arm).any()]
     found = []
     whole = differences[differences["layer"] == 0]
@@ -63,7 +69,7 @@ def contrast_sections(
         heading = "As they came" if as_they_came(differences) else "At the same entropy"
         family = Family(heading, f"How does each arm differ from {arms[0]}?", ())
         own = {arm: colours[arm] for arm in beside}
-        words = "\n".join([*findings(whole, told), _DOTS, CHANCE])
+        words = "\n".join([_DOTS.format(arms[0]), *findings(whole, told), CHANCE])
         found.append(_section("differences", family, words, apart, own, explanations(measures, told)))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]

@@ -11,28 +11,70 @@ const plots = [...document.querySelectorAll(".plot")].map((node) => ({
 // What else changes a figure before it is drawn, such as another axis.
 const changes = [];
 
-// What is folded has no width yet: it is drawn when it is opened.
-function draw(isDark, within = document) {
-  for (const { node, text } of plots) {
-    if (!within.contains(node) || node.closest("details:not([open]), [hidden]")) continue;
-    const { data, layout } = JSON.parse(text, (_, value) =>
-      isDark && typeof value === "string" ? (dark.get(value) ?? value) : value,
-    );
-    for (const change of changes) change(data, layout);
-    for (const one of data) if (one.meta?.steps) one.customdata = one.z.map(() => one.meta.steps);
-    const options = { responsive: true, displaylogo: false, modeBarButtons: [["toImage"]] };
-    Plotly.react(node, data, layout, options);
-    if (node.dataset.heard) continue;
-    node.dataset.heard = "true";
-    node.on("plotly_click", ({ points: [detail] }) => node.dispatchEvent(new CustomEvent("cell", { detail })));
-  }
+// The cells of large maps come as two letters each: a level between the least and the largest, the last one a gap.
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const levels = new Map([...LETTERS].map((letter, level) => [letter, level]));
+function unpacked({ across, low, high, letters }) {
+  const cell = (at) => {
+    const level = 64 * levels.get(letters[at]) + levels.get(letters[at + 1]);
+    return level === 4095 ? null : low + ((high - low) * level) / 4094;
+  };
+  const line = (start) => Array.from({ length: across }, (_, i) => cell(start + 2 * i));
+  return Array.from({ length: letters.length / (2 * across) }, (_, i) => line(2 * across * i));
 }
+
+// A figure as plotly takes it; on a dark screen with the pair of every colour.
+function drawable(text, isDark) {
+  const swapped = (_, value) => (typeof value === "string" ? (dark.get(value) ?? value) : value);
+  const { data, layout } = JSON.parse(text, isDark ? swapped : undefined);
+  for (const one of data) if (one.z?.letters) one.z = unpacked(one.z);
+  return { data, layout };
+}
+
+// What is folded has no width yet: it is drawn when it is opened.
+const shown = ({ node }) => !node.closest("details:not([open]), [hidden]");
+
+function drawOne(plot, isDark) {
+  const { node, text } = plot;
+  const { data, layout } = drawable(text, isDark);
+  for (const change of changes) change(data, layout);
+  for (const one of data) if (one.meta?.steps) one.customdata = one.z.map(() => one.meta.steps);
+  const options = { responsive: true, displaylogo: false, modeBarButtons: [["toImage"]] };
+  Plotly.react(node, data, layout, options);
+  plot.drawn?.();
+  if (node.dataset.heard) return;
+  node.dataset.heard = "true";
+  node.on("plotly_afterplot", () => plot.drawn?.());
+  node.on("plotly_click", ({ points: [detail] }) => node.dispatchEvent(new CustomEvent("cell", { detail })));
+}
+
+function draw(isDark, within = document) {
+  for (const plot of plots) if (within.contains(plot.node) && shown(plot)) drawOne(plot, isDark);
+}
+
+// What was drawn is drawn as it is now; what was not waits for its turn.
+const drawn = ({ node }) => node.dataset.heard !== undefined;
+function redraw(within = document) {
+  for (const plot of plots) if (drawn(plot) && within.contains(plot.node) && shown(plot)) drawOne(plot, screen_.matches);
+}
+
+// What is in view or near it is drawn before the page is shown, the rest from the top, so many as take 0.1 s at a time.
+function drawNext() {
+  const until = performance.now() + 100;
+  const waiting = plots.filter((plot) => !drawn(plot) && shown(plot));
+  while (waiting.length && performance.now() < until) drawOne(waiting.shift(), screen_.matches);
+  if (waiting.length) setTimeout(drawNext);
+}
+queueMicrotask(() => {
+  const near = ({ node }) => node.getBoundingClientRect().top < 1.5 * window.innerHeight;
+  for (const plot of plots.filter((one) => shown(one) && near(one))) drawOne(plot, screen_.matches);
+});
+window.addEventListener("load", () => setTimeout(drawNext));
 
 const folded = [...document.querySelectorAll("details.section")];
 let opened = [];
 
-draw(screen_.matches);
-screen_.addEventListener("change", () => draw(screen_.matches));
+screen_.addEventListener("change", () => redraw());
 for (const section of folded) section.addEventListener("toggle", () => draw(screen_.matches, section));
 window.addEventListener("beforeprint", () => {
   opened = folded.filter((section) => !section.open);

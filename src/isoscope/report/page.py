@@ -24,6 +24,7 @@ from isoscope.report.clouds import MARKS, SERIES
 from isoscope.report.colours import GRID, INK, PAPER, SOFT
 from isoscope.report.cost import cost, told_once
 from isoscope.report.families import FAMILIES, family_of, title_of
+from isoscope.report.packed import written
 from isoscope.report.readings import unique
 from isoscope.report.section import Section, explanations, section_of, trained_section
 from isoscope.report.sentences_weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
@@ -62,7 +63,7 @@ def page(
         told, rows, spoken = of.told, of.site_rows(), of.spoken
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
     named = [str(m) for m in seen["measure"].drop_duplicates()]
-    first = [] if of is None else ["training"]
+    first = [] if of is None else ["directions", "training"]  # what the headline speaks of, then the loss
     families = unique([*first, *FAMILIES, *(family_of(m, told) for m in named)])
     make = partial(section_of, seen, told, points) if of is None else partial(trained_section, of, points)
     if sections is None:
@@ -102,7 +103,7 @@ def page(
         dark=_json(_dark([*weighed, *sections])),
         title_of=lambda measure: title_of(measure, told),
         explanations=lambda measures: explanations(measures, told),
-        figure_json=lambda panel: _json(json.loads(panel.figure.to_json())),
+        figure_json=lambda panel: _json(written(panel.figure)),
         points_json=lambda clouds: _json(clouds.data()),
         marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )

@@ -7,7 +7,6 @@ without a single number is left out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from isoscope.report.chart_panels import Look, looks, panel
 from isoscope.report.charts import Chart
 from isoscope.report.colours import GRID, INK, PAPER, SOFT
 from isoscope.report.figures import Panel
+from isoscope.report.packed import written
 from isoscope.report.page import _file, _json, _plotly, _policy, room
 from isoscope.report.section import Explanation, explanations
 from isoscope.report.tables import facts_table
@@ -97,7 +97,7 @@ def paper_page(
         script=Markup(own),
         policy=_policy(plotly, own),
         dark=_json(dict([INK, SOFT, GRID, PAPER, *colours])),
-        figure_json=lambda one: _json(json.loads(one.figure.to_json())),
+        figure_json=lambda one: _json(written(one.figure)),
     )
 
 

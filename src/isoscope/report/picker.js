@@ -40,7 +40,7 @@ function picker(album, { units, kinds, heads, first }, show) {
     const step = units.length > 1 ? `${album.dataset.along} ${units[unit]}, ` : "";
     const where = `${step}${kinds[kind] ?? "layer"} ${layer}, head ${head}`;
     status.textContent = `${where}${show({ unit, kind, layer, head, points, where })}`;
-    draw(screen_.matches, album);
+    redraw(album);
   }
 
   for (const select of selects) {

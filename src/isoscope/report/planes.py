@@ -25,6 +25,7 @@ from isoscope.report.readings import QUERY_KEY, Reading, at_last, models, read
 from isoscope.report.regimes import REGIMES, TRACES, regime_of
 
 HEIGHT = 460
+REMARKS = {"trace": "a mark is a head, W its W_Q W_Kᵀ / √(width of a head)", "trace_on_data": ""}
 HEADINGS = {"trace": "Every head by its weights", "trace_on_data": "Every head, the inputs’ increments in"}
 
 SURE, NEVER = math.sqrt(3 / 7), math.sqrt(3)
@@ -81,7 +82,7 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
         found += [(across, title, [(r, scales[r.layer, r.head]) for r in traces])] if traces else []
     frame = _frame([pair for _, _, pairs in found for pair in pairs])
     return tuple(
-        Panel((across, TRACES[across]), title, "", _plane(pairs, frame, length), _key(pairs))
+        Panel((across, TRACES[across]), title, REMARKS[across], _plane(pairs, frame, length), _key(pairs))
         for across, title, pairs in found
     )
 

@@ -15,12 +15,14 @@ from isoscope.report.colours import Pair
 from isoscope.report.families import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.report.figures import Drawn, Panel, figures
 from isoscope.report.maps import colours, maps
-from isoscope.report.readings import read, unique
+from isoscope.report.readings import ATTENTION, PLACES, read, unique
 from isoscope.report.scatter import scatter
 from isoscope.report.sentences_training import changed
 from isoscope.report.training import Trained, Training, drawn, live_figures, trained
 from isoscope.report.words import CLAIM, LIVE, sentences
 
+_ALONG = (*PLACES, *ATTENTION, "training")
+"""Where a family is followed; weights, which have the same measures, have sections of their own."""
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
 
 Explanation = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -106,7 +108,7 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
     large = unique(m for panel in made.large for m in panel.measures)
     changes: list[str] = []
     for m in large:
-        found = read(of.every[of.every["measure"] == m])
+        found = read(of.every[(of.every["measure"] == m) & of.every["kind"].isin(_ALONG)])
         changes += filter(None, [changed(found, name_of(m, of.told), spanned=not changes)])
     shown = rows["measure"].isin([m for m in named if shown_in(m, family, of.told)])
     return Section(

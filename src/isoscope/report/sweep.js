@@ -21,7 +21,7 @@ function onAxis(data, layout) {
 
 if (axis_) {
   changes.push(onAxis);
-  axis_.addEventListener("change", () => draw(screen_.matches));
+  axis_.addEventListener("change", () => redraw());
 }
 
 for (const player of document.querySelectorAll(".player")) {

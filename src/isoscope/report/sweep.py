@@ -100,20 +100,22 @@ def _page(folder: RunFolder, read: SweepRows) -> str:
 
 
 def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
-    """Changes first, families in their order, then weights and what checkpoints show together."""
+    """What the headline speaks of, changes, other families, weights, and what checkpoints show together."""
     together = between_sections(read, of.axis, of.places, of.told)
     first = [section for section in together if section.family == "changes"]
     seen = of.site_rows()
     seen = seen[~seen["kind"].map(is_weighed).astype(bool)]
     named = [str(m) for m in seen["measure"].drop_duplicates()]
-    families = unique(["training", *FAMILIES, *(family_of(m, of.told) for m in named)])
+    families = unique(["directions", "training", *FAMILIES, *(family_of(m, of.told) for m in named)])
     families = [family for family in families if family not in ("health", "query_key", "vocabulary", "norm")]
     made = [section for family in families if (section := trained_section(of, None, family))]
     clouds = moving_album(read.points, of.last_rows())
     made = [replace(s, clouds=clouds) if s.family == "queries" else s for s in made]
     rest = [section for section in together if section.family != "changes"]
     seen_readings = [r for r in of.readings if not is_weighed(r.kind)]
-    shown = [(section, seen_readings) for section in (*first, *made)]
+    lead = [section for section in made if section.family == "directions"]
+    others = [section for section in made if section.family != "directions"]
+    shown = [(section, seen_readings) for section in (*lead, *first, *others)]
     shown += [*weight_trajectories(of), *((section, seen_readings) for section in rest)]
     changes, marks = changes_of(read.between), _marks(read.findings)
     for section, readings in shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -229,7 +230,8 @@ def _map(own: list[Reading]) -> go.Figure:
     gap = 1 if max(len(layers), len(heads)) <= 48 else 0
     figure.add_heatmap(
         x=heads, y=layers, z=[[number(r.value, 3) if r else None for r in line] for line in cells], zmin=-1,
-        zmax=1, hovertext=[[telling(r) if r else "" for r in line] for line in cells], hoverinfo="text",
+        zmax=1, text=[[html.escape(r.note) if r else "" for r in line] for line in cells],
+        hovertemplate="<b>%{z:.3g}</b>  layer %{y} head %{x}<br>%{text}<extra></extra>", hoverongaps=False,
         colorscale=[[i / (len(SIGNED) - 1), pair[0]] for i, pair in enumerate(SIGNED)], xgap=gap, ygap=gap,
         colorbar={
             "thickness": 8, "outlinewidth": 0, "tickvals": [-1, 0, 1], "ticktext": ["−1", "0", "1"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isoscope.report.families import FAMILIES, Family, in_order, title_of
+from isoscope.report.families import FAMILIES, Family, in_order, name_of, title_of
 from isoscope.report.figures import Drawn, Panel
 from isoscope.report.heads_over_steps import heads_over_steps
 from isoscope.report.panels import DASHED, INSTEAD
@@ -56,7 +56,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[Reading]] | None:
     wide = _MAPPED if family == "query_key" else 0
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
     trained = Trained(tuple(panels[:wide]), tuple(panels[wide:]), None, heads, places)
-    first = [changed([r for r in own if r.measure == m], title_of(m, of.told).lower()) for m in named[:2]]
+    first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
     asks = FAMILIES[family]
     section = Section(
         family=family,

@@ -13,8 +13,9 @@ for (const heading of document.querySelectorAll("table.rows th")) {
     heading.ariaSort = sign > 0 ? "ascending" : "descending";
     const body = heading.closest("table").tBodies[0];
     const lines = [...body.rows].map((row) => {
-      const { key, number } = row.cells[heading.cellIndex].dataset;
-      return { row, key, sign, number: number !== undefined };
+      const { dataset, textContent } = row.cells[heading.cellIndex];
+      const number = dataset.key ?? dataset.place;
+      return { row, key: number ?? textContent, sign, number: number !== undefined };
     });
     body.append(...lines.sort(compare).map(({ row }) => row));
   });
@@ -23,7 +24,7 @@ for (const heading of document.querySelectorAll("table.rows th")) {
 // The filter leaves the rows in whose text every word occurs; numbers are not searched. What is copied or kept is what is left, as it stands:
 // numbers with all their digits, and text that a spreadsheet would take for a formula behind a quote.
 function told(cell) {
-  if (cell.dataset.exact !== undefined) return cell.dataset.key;
+  if (cell.dataset.key !== undefined) return cell.dataset.key;
   const text = cell.textContent.trim();
   return /^[=+@\-]/.test(text) ? `'${text}` : text;
 }
@@ -46,7 +47,7 @@ for (const tools of document.querySelectorAll(".tools")) {
   const [copy, keep] = tools.querySelectorAll("button");
   const words = tools.querySelector("input");
   const said = tools.querySelector("output");
-  const text = (row) => [...row.querySelectorAll("td:not(.number)")].map((cell) => cell.textContent).join(" ");
+  const text = (row) => [...row.querySelectorAll("td:not(.number, [data-key])")].map((cell) => cell.textContent).join(" ");
   const every = [...table.tBodies[0].rows].map((row) => [row, text(row).toLowerCase()]);
   words.addEventListener("input", () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);

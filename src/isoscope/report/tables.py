@@ -12,7 +12,7 @@ from isoscope.report.families import title_of
 from isoscope.report.numbers import ABSENT, short
 from isoscope.report.readings import ATTENTION, QUERY_KEY, Reading, models, read, unique, where
 
-MOST_ROWS = 3000
+MOST_ROWS = 1500
 """More rows make a browser slow; the page says how many it leaves out and where they are."""
 
 NAMING = (

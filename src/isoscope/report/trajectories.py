@@ -18,7 +18,7 @@ from isoscope.report.colours import AMOUNT, GRID, MODELS, SIGNED, SOFT, Pair, se
 from isoscope.report.figures import range_of, wants_log
 from isoscope.report.marks import blank, scale
 from isoscope.report.numbers import short
-from isoscope.report.readings import Reading
+from isoscope.report.readings import ATTENTION, PLACES, Reading
 from isoscope.report.step_axis import StepAxis
 
 MOST_LINES = 13
@@ -55,7 +55,9 @@ class Depths:
 def depths(readings: Sequence[Reading]) -> Depths:
     """The places of these readings, by depth; the attention of block i stands where layer i does."""
     found = {
-        r.place: r.site if r.layer is None else f"layer {r.layer}" for r in readings if r.kind != "training"
+        r.place: r.site if r.layer is None else f"layer {r.layer}"
+        for r in readings
+        if r.kind in (*PLACES, *ATTENTION)
     }
     return Depths(dict(sorted(found.items())))
 

@@ -59,7 +59,7 @@ function weighed(album) {
       }
       plane.text = JSON.stringify(figure);
     }
-    for (const { node } of planes) draw(screen_.matches, node);
+    for (const { node } of planes) redraw(node);
   }
 
   function show(one) {
@@ -81,8 +81,7 @@ function weighed(album) {
         plot.node.ariaLabel = `${heading}, ${one.where}. ${caption.textContent}`;
       };
       tell();
-      plot.node.removeAllListeners?.("plotly_afterplot");
-      if (name === "spectrum" && main) plot.node.on?.("plotly_afterplot", () => tell(outside(plot.node)));
+      if (name === "spectrum") plot.drawn = () => tell(main?.[0].length ? outside(plot.node) : "");
     }
     ring(one);
     return "";
