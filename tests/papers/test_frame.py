@@ -164,3 +164,6 @@ def test_what_is_lacking_is_named() -> None:
     rows = pd.concat([failed("bert", "not here"), frame([row("m", "x", 1.0)])], ignore_index=True)
     assert "bert" in lacking(rows)
     assert lacking(frame([row("m", "x", 1.0)])) == ""
+    seeds = pd.concat([failed("patches", "no number", f"seed {n}") for n in (0, 1, 4, 0)])
+    several = pd.concat([seeds, failed("bert", "offline"), failed("words", "no memory", "seed 2")])
+    assert "Not measured: patches (seeds 0, 1, 4), bert, words (seed 2) (the" in lacking(several)

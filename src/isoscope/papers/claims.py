@@ -104,9 +104,17 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
 
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
-    lost = rows[rows["measure"] == FAILED]
-    names = list(dict.fromkeys(map(called, lost["model"], lost["revision"])))
+    lost = rows[rows["measure"] == FAILED].drop_duplicates(["model", "revision"])
+    names = [called(model, _together(own)) for model, own in lost.groupby("model", sort=False)["revision"]]
     return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
+
+
+def _together(revisions: pd.Series) -> str:
+    """Seeds or checkpoints in one breath: seeds 0, 1, 4."""
+    seeds = [str(each).removeprefix("seed ") for each in revisions]
+    if len(seeds) > 1 and all(seed.isdecimal() for seed in seeds):
+        return f"seeds {', '.join(seeds)}"
+    return ", ".join(filter(None, map(str, revisions)))
 
 
 def called(model: object, revision: object) -> str:
