@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.report.page import _plotly
+from isoscope.report.library import carried
 from isoscope.report.step_axis import MOST_STEPS, step_axis
 from isoscope.report.sweep import MOST_UNITS, _sections, sweep_page, write_sweep
 from isoscope.report.sweep_clouds import by_step, moving_album
@@ -24,7 +24,7 @@ from tests.report.made_sweep import JUMP, STEPS, a_sweep, finding, moving, named
 
 
 def text_of(folder: RunFolder) -> str:
-    return sweep_page(folder).replace(_plotly(), "")
+    return sweep_page(folder).replace(carried(), "")
 
 
 def sections_of(folder: RunFolder) -> dict[str, object]:

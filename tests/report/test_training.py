@@ -14,8 +14,9 @@ from isoscope.report.alarms import Mark, mark, watch
 from isoscope.report.broken import first_not_finite, rows_while_whole, while_whole
 from isoscope.report.cost import cost, told_once
 from isoscope.report.heads_over_steps import MOST_HEADS, heads_over_steps
+from isoscope.report.library import carried
 from isoscope.report.marks import blank
-from isoscope.report.page import _plotly, page
+from isoscope.report.page import page
 from isoscope.report.readings import read
 from isoscope.report.sentences_training import changed
 from isoscope.report.step_axis import MOST_STEPS, step_axis
@@ -34,7 +35,7 @@ DENSE = [step for step in range(4000) if dense_then_even(step)]
 def text_of(steps: list[int] = STEPS, **given: object) -> str:
     alarms = given.pop("alarms", None)
     rows = watched(steps, **given)  # type: ignore[arg-type]
-    return page(a_training(), rows, facts(steps, alarms)).replace(_plotly(), "")  # type: ignore[arg-type]
+    return page(a_training(), rows, facts(steps, alarms)).replace(carried(), "")  # type: ignore[arg-type]
 
 
 # The axis
@@ -181,7 +182,7 @@ def test_no_alarm_is_said_with_what_was_on_watch_and_what_was_not() -> None:
 
 def test_where_no_alarm_could_go_off_that_is_said_and_why() -> None:
     rows = watched(STEPS)
-    text = page(a_training(), rows[rows.measure == "mean_norm"], facts(STEPS)).replace(_plotly(), "")
+    text = page(a_training(), rows[rows.measure == "mean_norm"], facts(STEPS)).replace(carried(), "")
     assert "No alarm could go off: nothing that they read was measured." in text
     assert "No alarm went off" not in text and '<a href="#alarms">Alarms</a>' in text
     assert '<details class="watched" open><summary>No alarms on watch, 3 not</summary>' in text
@@ -193,7 +194,7 @@ def test_where_no_alarm_could_go_off_that_is_said_and_why() -> None:
 @pytest.mark.parametrize("broken", [None, 3])
 def test_one_look_has_its_alarms(broken: int | None) -> None:
     given = {3: [alarm(3)]} if broken else {}
-    text = page(a_training(), watched([3], broken_from=broken), facts([3], given)).replace(_plotly(), "")
+    text = page(a_training(), watched([3], broken_from=broken), facts([3], given)).replace(carried(), "")
     assert ("rank_collapse at step 3 at layer.2" in text) == (broken is not None)
     assert ("No alarm went off at the one look." in text) == (broken is None)
     assert text.count('id="alarms"') == 1 and "1 alarm on watch, 2 not" in text
@@ -265,7 +266,7 @@ def test_sentences_speak_of_all_steps_though_figures_leave_some_out() -> None:
     rows.loc[peak, ["value", "low", "high"]] = 0.9, 0.89, 0.91
     of = training(rows, facts(steps), {})
     assert len(of.axis.steps) == MOST_STEPS and left_out not in of.axis.steps
-    text = page(a_training(), rows, facts(steps)).replace(_plotly(), "")
+    text = page(a_training(), rows, facts(steps)).replace(carried(), "")
     assert f"the lowest is 0.0001 at step {left_out}" in text
     assert f"a peak of 0.9 in layer 1 at step {left_out}" in text
     assert text.count(f"a peak of 0.9 in layer 1 at step {left_out}") == 2  # the headline's as well
@@ -340,7 +341,7 @@ def test_only_training_runs_of_one_model_have_this_page() -> None:
     assert is_training(a_training(), rows)
     assert not is_training(a_run(), rows)
     assert not is_training(a_training(), watched([3]))
-    assert "What went wrong" not in page(a_run(), rows, facts(STEPS)).replace(_plotly(), "")
+    assert "What went wrong" not in page(a_run(), rows, facts(STEPS)).replace(carried(), "")
     assert page(a_training(), watched([3]), facts([3]))
 
 
@@ -365,7 +366,7 @@ def test_batches_that_trained_have_a_section_of_their_own() -> None:
         for measure in ("query_gradient_share", "normalised_entropy")
     ]
     whole = pd.concat([rows, frame(live)], ignore_index=True)
-    text = page(a_training(), whole, facts(STEPS)).replace(_plotly(), "")
+    text = page(a_training(), whole, facts(STEPS)).replace(carried(), "")
     assert "Batches that trained" in text and "@live" not in text
     assert headline(whole) == headline(rows)
     assert "Batches that trained" not in text_of()
@@ -393,7 +394,7 @@ def test_what_looking_took_is_said_once() -> None:
     for number, unit in enumerate(known):
         known[unit] |= {"notes": [f"a budget of 2 % passed over {number} of the steps", "heed this"]}
         known[unit] |= {"budget": {"share spent": 0.01 * number}}
-    text = page(a_training(), watched(STEPS), known).replace(_plotly(), "")
+    text = page(a_training(), watched(STEPS), known).replace(carried(), "")
     assert "Looking added 6.0 % to the time of training up to step 400, the last look." in text
     assert text.count("a budget of 2 % passed over") == 1 and "passed over 6 of" in text
     assert "heed this" in text

@@ -11,7 +11,7 @@ import pytest
 
 from isoscope.report.page import page
 from isoscope.report.watch import Watch
-from isoscope.report.watched import library
+from isoscope.report.watched import served_library
 from isoscope.results.store import open_run, read_run
 from tests.report.made_training import a_training, facts, watched
 from tests.report.test_browser import Opened, browser
@@ -80,7 +80,7 @@ def test_a_new_step_appears_by_itself_and_nothing_complains(
     assert "step 000100" in opened.page.locator("#provenance").text_content()
     assert opened.complaints == []
     asked = [url.removeprefix(address) for url in opened.asked]
-    assert {*asked} - {"data:,"} == {"", "version", library().name}
+    assert {*asked} - {"data:,"} == {"", "version", served_library().name}
     assert asked.count("") >= 3
     opened.context.close()
 

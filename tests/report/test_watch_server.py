@@ -14,7 +14,7 @@ import pytest
 from isoscope.errors import IsoscopeError
 from isoscope.report.serve import PORT, PageServer, open_server
 from isoscope.report.watch import Watch
-from isoscope.report.watched import library
+from isoscope.report.watched import served_library
 from tests.report.watching import Answer, get, served, serving, small_page, until, write_step
 
 SECRET = "the launch code"
@@ -215,8 +215,8 @@ def test_another_loopback_address(run: Path) -> None:
 
 
 def test_the_script_that_draws_is_one_file_that_is_kept(server: PageServer) -> None:
-    found = get(server, f"/{library().name}")
-    assert (found.status, found.text.encode()) == (200, library().body)
+    found = get(server, f"/{served_library().name}")
+    assert (found.status, found.text.encode()) == (200, served_library().body)
     assert found.headers["Cache-Control"] == "private, max-age=31536000, immutable"
     assert found.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert get(server).headers["Cache-Control"] == "no-store"

@@ -35,6 +35,7 @@ function drawable(text, isDark) {
 const shown = ({ node }) => !node.closest("details:not([open]), [hidden]");
 
 function drawOne(plot, isDark) {
+  if (!window.Plotly) return; // it is drawn when that has come
   const { node, text } = plot;
   const { data, layout } = drawable(text, isDark);
   for (const change of changes) change(data, layout);
@@ -58,18 +59,34 @@ function redraw(within = document) {
   for (const plot of plots) if (drawn(plot) && within.contains(plot.node) && shown(plot)) drawOne(plot, screen_.matches);
 }
 
-// What is in view or near it is drawn before the page is shown, the rest from the top, so many as take 0.1 s at a time.
+// What is in view or near it is drawn first, the rest from the top, so many as take 0.1 s at a time.
 function drawNext() {
   const until = performance.now() + 100;
   const waiting = plots.filter((plot) => !drawn(plot) && shown(plot));
   while (waiting.length && performance.now() < until) drawOne(waiting.shift(), screen_.matches);
   if (waiting.length) setTimeout(drawNext);
 }
-queueMicrotask(() => {
-  const near = ({ node }) => node.getBoundingClientRect().top < 1.5 * window.innerHeight;
-  for (const plot of plots.filter((one) => shown(one) && near(one))) drawOne(plot, screen_.matches);
-});
-window.addEventListener("load", () => setTimeout(drawNext));
+
+// What draws comes compressed; a page that is being watched has it already.
+async function unpackLibrary() {
+  const carried = document.getElementById("library");
+  if (!carried) return;
+  const bytes = Uint8Array.from(atob(carried.textContent), (letter) => letter.charCodeAt(0));
+  const script = document.createElement("script");
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+unpackLibrary().then(
+  () => {
+    const near = ({ node }) => node.getBoundingClientRect().top < 1.5 * window.innerHeight;
+    for (const plot of plots.filter((one) => shown(one) && near(one))) drawOne(plot, screen_.matches);
+    setTimeout(drawNext);
+  },
+  (reason) => {
+    for (const { node } of plots) node.textContent = `Figures need a browser of 2023 or later (${reason.message}).`;
+  },
+);
 
 const folded = [...document.querySelectorAll("details.section")];
 let opened = [];

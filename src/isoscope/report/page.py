@@ -1,9 +1,8 @@
 """One page from one run: a single file that opens from disk and asks nothing of the network.
 
 Decided here: jinja2 escapes all text; figures travel as JSON in which `<`, `>` and `&` are written as
-escapes, so no name can end a script. The policy in the page's head allows the two scripts below by
-their SHA-256 and nothing else. plotly ships one build only (4.8 MB, no smaller one is in the package);
-it is inlined once, so the page stays one file.
+escapes, so no name can end a script. The policy in the page's head allows two scripts by their SHA-256 and
+nothing else: the page's own, and the one that draws, which the page carries compressed (`library`).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from isoscope.report.clouds import MARKS, SERIES
 from isoscope.report.colours import GRID, INK, PAPER, SOFT
 from isoscope.report.cost import cost, told_once
 from isoscope.report.families import FAMILIES, family_of, title_of
+from isoscope.report.library import carried, library
 from isoscope.report.packed import written
 from isoscope.report.readings import unique
 from isoscope.report.section import Section, explanations, section_of, trained_section
@@ -69,7 +69,7 @@ def page(
     if sections is None:
         sections = [section for f in families if f != "health" and (section := make(f))]
     weighed = [] if of and swept else weight_sections(rows, points, told, _length(run), sentences)
-    plotly, own = _plotly(), "".join(map(_file, _SCRIPTS))
+    own = "".join(map(_file, _SCRIPTS))
     shown = table(rows if of is None else of.last_rows(heads=False), told)
     return _template().render(
         run=run,
@@ -97,9 +97,9 @@ def page(
             if (lines := facts_table(known, without=("notes",)))
         ],
         css=Markup(_file("page.css")),
-        plotly=Markup(plotly),
+        library=Markup(carried()),
         script=Markup(own),
-        policy=_policy(plotly, own),
+        policy=_policy(library(), own),
         dark=_json(_dark([*weighed, *sections])),
         title_of=lambda measure: title_of(measure, told),
         explanations=lambda measures: explanations(measures, told),
@@ -155,13 +155,6 @@ def _policy(*scripts: str) -> str:
 @cache
 def _file(name: str) -> str:
     return files("isoscope.report").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
 
 
 def room() -> jinja2.Environment:

@@ -19,8 +19,9 @@ from isoscope.report.chart_panels import Look, looks, panel
 from isoscope.report.charts import Chart
 from isoscope.report.colours import GRID, INK, PAPER, SOFT
 from isoscope.report.figures import Panel
+from isoscope.report.library import carried, library
 from isoscope.report.packed import written
-from isoscope.report.page import _file, _json, _plotly, _policy, room
+from isoscope.report.page import _file, _json, _policy, room
 from isoscope.report.section import Explanation, explanations
 from isoscope.report.tables import facts_table
 from isoscope.results.schema import Run
@@ -77,7 +78,7 @@ def paper_page(
 ) -> str:
     """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
     drawn = [_drawn(each, run) for each in claims]
-    plotly, own = _plotly(), _file("page.js")
+    own = _file("page.js")
     colours = [look.pair for one in drawn for _, key in one.panels for look in key.values()]
     return _template().render(
         run=run,
@@ -93,9 +94,9 @@ def paper_page(
         ],
         dashes=_DASHES,
         css=Markup(_file("page.css") + _file("paper.css")),
-        plotly=Markup(plotly),
+        library=Markup(carried()),
         script=Markup(own),
-        policy=_policy(plotly, own),
+        policy=_policy(library(), own),
         dark=_json(dict([INK, SOFT, GRID, PAPER, *colours])),
         figure_json=lambda one: _json(written(one.figure)),
     )

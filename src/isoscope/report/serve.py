@@ -26,7 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from isoscope.errors import IsoscopeError
 from isoscope.report.watch import Watch
-from isoscope.report.watched import NOTHING, Library, Watched, library
+from isoscope.report.watched import NOTHING, Library, Watched, served_library
 
 PORT = 8765
 """Where it listens unless told; when that is taken, at one of the next few, and else where there is room."""
@@ -176,8 +176,8 @@ class _Answer(BaseHTTPRequestHandler):
             look = self.server.watch.ask()
             told = json.dumps({"version": look.page.version, "said": look.said})
             self._send(HTTPStatus.OK, told.encode(), "application/json")
-        elif self.path == f"/{library().name}":
-            self._send_either(library(), "text/javascript", {"Cache-Control": _KEPT})
+        elif self.path == f"/{served_library().name}":
+            self._send_either(served_library(), "text/javascript", {"Cache-Control": _KEPT})
         else:
             self._send(HTTPStatus.NOT_FOUND, b"There is nothing here; the page is at /.\n")
 

@@ -4,7 +4,7 @@ Decided here: the page on disk is left as it is. What is served is its text with
 that says as of when it is, a script that asks the server for `version` and loads a newer page with scroll,
 pickers and open sections as they were, and in the policy the leave to run that script and to ask this server,
 nothing else. The version is a digest of the page, so a page that did not change is not loaded again. What
-draws, 4.8 MB, is not sent with each page: it is a script of its own, which a browser asks for once.
+draws is not sent with each page: it is a script of its own, which a browser asks for and reads once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from isoscope.report.library import carried, library
+
 _META = '<meta http-equiv="Content-Security-Policy" content="'
 _ALONE = "This page is one file and asks nothing of the network."
 _ASKS = "This page asks <code>isoscope watch</code> for newer rows, and nothing else of the network."
@@ -24,7 +26,7 @@ _BAR = (
     '<aside id="watch" data-version="{version}" aria-label="Watching"><span role="status"></span> '
     '<label><input type="checkbox" checked> follow</label></aside>\n<script>{script}</script>\n'
 )
-_INLINE = "<script>{}</script>"
+_CARRIED = '<script type="application/gzip" id="library">{}</script>'
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """The policy of an answer that is no page."""
 
@@ -50,7 +52,7 @@ class Library:
 
 def watched_page(text: str) -> Watched:
     """The page of a run with the bar and its script, allowed by the page's own policy."""
-    text = text.replace(_INLINE.format(_plotly()), f'<script src="{library().name}"></script>', 1)
+    text = text.replace(_CARRIED.format(carried()), f'<script src="{served_library().name}"></script>', 1)
     version = hashlib.sha256(text.encode()).hexdigest()[:16]
     head, meta, rest = text.partition(_META)
     policy, end, body = rest.partition('">')
@@ -88,18 +90,11 @@ def waiting_page(name: str) -> Watched:
 
 
 @cache
-def library() -> Library:
+def served_library() -> Library:
     """What draws, as it is served: once for all pages."""
-    body = _plotly().encode()
+    body = library().encode()
     digest = hashlib.sha256(body).hexdigest()[:16]
     return Library(f"plotly-{digest}.js", body, gzip.compress(body, 1, mtime=0))
-
-
-@cache
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
 
 
 @cache
