@@ -31,7 +31,7 @@ class Killed(BaseException):
 
 
 def make(experiment: Experiment, out: Path) -> Underway:
-    underway = Underway(experiment, out)
+    underway = Underway(experiment, out, device="cpu")  # where the same bits are promised
     underway.go_on()
     underway.monitor.close()  # not by a context manager: what is killed closes nothing
     return underway
