@@ -9,7 +9,8 @@ as the command does unless told, and of 128; and of one of the size that public 
 checkpoint and one plain forward over the data; the same with measures that cost O(d) a vector; and a sweep of
 them, from the fingerprints to the last row. These are seconds of the processor, so that what else runs on the
 machine is not counted. Then a sweep of the small model's weights alone, by one worker and by two, from the
-start of their processes to the last row, by the clock. Prints ratios of one run and writes
+start of their processes to the last row, by the clock; and what is read of all rows together, once a sweep
+(change points and their uncertainty most of all). Prints ratios of one run and writes
 bench/results/sweep-cpu.json.
 """
 
@@ -30,6 +31,7 @@ import transformers
 
 from isoscope.models.inputs import open_data
 from isoscope.models.source import load
+from isoscope.results.store import read_run
 from isoscope.run.observe import observe
 from isoscope.run.sweep.checkpoints import Checkpoint, in_folder
 from isoscope.run.sweep.integrity import examine
@@ -59,7 +61,7 @@ class Size:
 
 
 USUAL = Size()
-SHORT = Size(length=128, turn=6)
+SHORT = Size(length=128, turn=16)
 BASE = Size(width=768, layers=12, heads=12, vocabulary=50_257, checkpoints=4, length=128)
 SMALL = Size(width=64, layers=2, heads=2, vocabulary=512, checkpoints=4, sequences=4, length=64)
 
@@ -106,8 +108,12 @@ def sweep(asked: Asked, checkpoints: list[Checkpoint], out: Path, workers: int) 
     failed = [event.failed for event in events if isinstance(event, Outcome) and event.failed]
     if failed:
         sys.exit(f"a unit failed: {failed[0]}")
-    read_together(folder)
-    shutil.rmtree(out)
+
+
+def afresh(asked: Asked, checkpoints: list[Checkpoint], out: Path, workers: int) -> None:
+    """A sweep into a folder that is not there yet."""
+    shutil.rmtree(out, ignore_errors=True)
+    sweep(asked, checkpoints, out, workers)
 
 
 def forward(checkpoint: Checkpoint, size: Size) -> None:
@@ -138,7 +144,7 @@ def overhead(checkpoints: list[Checkpoint], size: Size, place: Path) -> dict[str
     ways: dict[str, Callable[[], object]] = {
         "forward": lambda: [forward(each, size) for each in checkpoints],
         "observed": lambda: [observed(each, size) for each in checkpoints],
-        "sweep": lambda: sweep(asked, checkpoints, place / "run", 0),
+        "sweep": lambda: afresh(asked, checkpoints, place / "run", 0),
     }
     for _ in range(TURNS):
         for name, way in ways.items():
@@ -173,10 +179,13 @@ def _place(below: Path, size: Size) -> Path:
 def workers(size: Size, place: Path) -> dict[str, float]:
     """What a second worker gains, of a sweep of weights."""
     weights, checkpoints = asked_of(size, "weights"), in_folder(_place(place, size))
-    one, two = (timed(lambda n=n: sweep(weights, checkpoints, place / f"weights-{n}", n)) for n in (1, 2))
+    one, two = (timed(lambda n=n: afresh(weights, checkpoints, place / f"weights-{n}", n)) for n in (1, 2))
     print(f"  weights, one worker       {one:8.2f} s in all")
     print(f"  weights, two workers      {two:8.2f} s   {one / two:.2f}×")
-    return {"weights_1_seconds": one, "weights_2_seconds": two, "two_workers": one / two}
+    reading = timed(lambda: read_together(read_run(place / "weights-2")))
+    print(f"  read together             {reading:8.2f} s, once a sweep of {len(checkpoints)}")
+    told = {"weights_1_seconds": one, "weights_2_seconds": two, "two_workers": one / two}
+    return {**told, "read_together_seconds": reading}
 
 
 def main() -> None:

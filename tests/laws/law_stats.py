@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isoscope.stats.centre import Centre
 from isoscope.stats.dimensions import Dimensions
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions, Directions
 from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.reservoir import Reservoir
@@ -40,6 +40,7 @@ class Record:
 
 STATS = (
     Record("directions", Directions, Directions.of),
+    Record("contributions", Contributions, Contributions.of),
     Record("centre", Centre, Centre.of),
     Record("moments in two halves", Moments, lambda seen: Moments.of(seen, 2)),
     Record("moments whole", Moments, lambda seen: Moments.of(seen, 1)),

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from isoscope.kernels.sums import label_sums, mean_cosine, norms
 from isoscope.measures.table import choose
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions
 from tests.laws.law_clouds import Cloud, cloud, gaussian
 from tests.laws.law_measures import reading
 
@@ -82,7 +82,7 @@ def test_the_contributions_of_dimensions_are_a_triple_loop_and_sum_to_the_mean_c
         np.mean([float(unit[i, k] * unit[j, k]) for i in range(12) for j in range(12) if i != j])
         for k in range(3)
     ]
-    parts = Directions.of(of.seen()).contributions()
+    parts = Contributions.of(of.seen()).contributions()
     assert parts.tolist() == pytest.approx(loop, rel=1e-5)
     assert float(parts.sum()) == pytest.approx(value("mean_cosine", of), rel=1e-9)
 
@@ -101,14 +101,15 @@ def test_fast_sums_are_their_twins(n):
         assert mean_cosine(points) == pytest.approx(value("mean_cosine", cloud(points)), rel=1e-9)
 
 
-@pytest.mark.parametrize("length", [1, 15, 17, 300])
+@pytest.mark.parametrize("n", [907, 900])
+@pytest.mark.parametrize("length", [1, 15, 17, 29, 300])
 @pytest.mark.parametrize("width", [3, 1500])
-def test_label_sums_of_runs(length: int, width: int) -> None:
-    """Runs of one label, some of a label that was there before, over several slices."""
+def test_label_sums_of_runs(n: int, length: int, width: int) -> None:
+    """Runs of one label, as long as each other or not, some of one that was there before; several slices."""
     random = torch.Generator().manual_seed(length + width)
-    points = torch.randn(907, width, generator=random)
-    label = (torch.arange(907) // length * 5) % 7
-    weight = torch.rand(907, generator=random).double()
+    points = torch.randn(n, width, generator=random)
+    label = (torch.arange(n) // length * 5) % 7
+    weight = torch.rand(n, generator=random).double()
     twin = torch.stack([(weight[label == k, None] * points[label == k]).sum(0) for k in range(7)])
     assert torch.allclose(label_sums(points, weight, label, 7), twin, atol=1e-9)
     assert mean_cosine(points) == pytest.approx(value("mean_cosine", cloud(points)), rel=1e-9)

@@ -101,7 +101,7 @@ def differing(heads: HeadSums, unit: HeadSums) -> list[str]:
         alone = (
             read_drift(centre),
             read_relative_drift(centre),
-            read_mean_cosine_between(Directions(sums, sums.total[0], zero)),
+            read_mean_cosine_between(Directions(sums, zero)),
         )
         for name, all_heads, by_itself in zip(("drift", "relative", "cosine"), found, alone, strict=True):
             wrong += [] if agree(all_heads[number], by_itself) else [f"{name} of head {number}"]

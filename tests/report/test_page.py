@@ -143,7 +143,7 @@ def test_each_figure_is_described_by_its_sentence() -> None:
         if given.get("role") == "figure"
     ]
     assert len(labels) == 5
-    assert labels[0].startswith("Cosines. The mean cosine between sequences is 0.31 (95 % interval")
+    assert labels[0].startswith("Cosines. The mean cosine between sequences is 0.31 (95\u00a0% interval")
 
 
 def test_a_table_too_long_says_what_it_leaves_out() -> None:

@@ -179,8 +179,8 @@ CLAIMS: Table = {
         ),
         ("b: the mean cosine between sequences is 0.3", of_models(0.1, 0.3), of_models(0.1)),
         ("b, step 100: the", [*along(0.1, 0.3), *along(0.1, 0.3, model="b")], along(0.1, 0.3)),
-        ("The figure shows 2 models more.", MANY, MANY[:-1]),
-        ("The figure shows one model more.", MANY[:-1], MANY[:-2]),
+        ("The figure shows 2 more.", MANY, MANY[:-1]),
+        ("The figure shows one more.", MANY[:-1], MANY[:-2]),
     ),
     "drift": (
         (

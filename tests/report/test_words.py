@@ -194,7 +194,7 @@ def test_several_models_get_a_line_each() -> None:
     rows = [r for name in "abcd" for r in layered(name)]
     lines = sentences(frame(rows), "directions").split("\n")
     assert [line[:2] for line in lines] == ["a:", "b:", "c:", "Th"]
-    assert lines[-1] == "The figure shows one model more."
+    assert lines[-1] == "The figure shows one more."
 
 
 def test_a_family_of_its_own_gets_the_range() -> None:

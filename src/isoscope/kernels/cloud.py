@@ -71,7 +71,7 @@ class CloudSums:
     inner: Tensor  # [l] Σ ‖x − x̄‖², x̄ the mean of the label
     total: Tensor  # [l, d] Σ x
     unit: Tensor  # [l, d] Σ û
-    unit_squares: Tensor  # [d] Σ û²
+    unit_squares: Tensor  # [d] Σ û², and so on of single dimensions
     mean: Tensor  # [d]
     scatter: Tensor  # [d] Σ (x − mean)²
     largest: Tensor  # [d] the largest |x|
@@ -173,8 +173,8 @@ def cloud_sums(
     """Sum the `kept` [n] of `points` [n, d]; `norm` [n] is theirs, zero where they are not kept.
 
     `label` [n] is in 0 … labels−1; `limit` [n] is what |x| must reach to be counted in `beyond`. Without
-    `by_dimension` what is known of single dimensions alone (`mean` to `beyond`) may be NaN. On a GPU what
-    comes back is not joined yet: see `joined`.
+    `by_dimension` what is known of single dimensions alone (`unit_squares` to `beyond`) may be NaN. On a
+    GPU what comes back is not joined yet: see `joined`.
     """
     if chunks is not None and fused(points):
         from isoscope.kernels.cloud_triton import sum_chunks
@@ -209,9 +209,9 @@ def _sliced(
         if not clean:
             part = torch.where(kept[rows, None], part, 0)
         add_by_label(sums, weights[:, rows], part, label[rows])
-        squares += unit_square[rows] @ part**2
         if not by_dimension:
             continue
+        squares += unit_square[rows] @ part**2
         size = part.abs()
         largest = torch.maximum(largest, size.amax(0))
         if limit is not None:
@@ -223,7 +223,7 @@ def _sliced(
         mean = mean + share * (own - mean)
         seen = seen + count
     if not by_dimension:
-        return (*sums, squares, *torch.full((4, width), torch.nan, dtype=torch.float64, device=device))
+        return (*sums, *torch.full((5, width), torch.nan, dtype=torch.float64, device=device))
     return (*sums, squares, mean, scatter, largest, beyond)
 
 

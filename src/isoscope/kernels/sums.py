@@ -58,6 +58,11 @@ def add_by_label(total: Tensor, weights: Tensor, part: Tensor, label: Tensor) ->
         label_of, length = torch.unique_consecutive(label, return_counts=True)
         if len(length) <= len(label) // _RUN:
             rows_of = length.tolist()
+            if len(set(rows_of)) == 1:  # as in a batch without padding: one product for all
+                own = weights.reshape(len(weights), -1, rows_of[0]).transpose(0, 1)
+                found = torch.bmm(own, part.reshape(len(own), -1, part.shape[1]))
+                total.index_add_(1, label_of, found.transpose(0, 1))
+                return
             runs = zip(torch.split(weights, rows_of, 1), torch.split(part, rows_of), strict=True)
             total.index_add_(1, label_of, torch.stack([weight @ rows for weight, rows in runs], 1))
             return

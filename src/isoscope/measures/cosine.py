@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from isoscope.geometry import cosine
 from isoscope.measures.base import Measure, Reading, side_by_side, undefined
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions, Directions
 from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.sums import Sums
@@ -63,7 +63,7 @@ def _cosine_variance(record: Orientation) -> Reading:
     return Reading(max(value, 0.0), int(n), null=(1 - 2 / pairs) / len(record.total))
 
 
-def _rogue_contribution(record: Directions) -> Reading:
+def _rogue_contribution(record: Contributions) -> Reading:
     if record.sums.n < 2:
         return undefined(record.sums.n, "needs 2 vectors that are not zero")
     parts = record.contributions()
@@ -136,7 +136,7 @@ MEASURES = (
     Measure(
         name="rogue_contribution",
         family="directions",
-        stats=(Directions,),
+        stats=(Contributions,),
         read=_rogue_contribution,
         definition=cosine.rogue_contribution,
         title="largest contribution of one dimension",

@@ -15,7 +15,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.repair.kinds import Asked
 from isoscope.repair.maps import Projected, Scaled, Turned
 from isoscope.stats.dimensions import Dimensions
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions
 from isoscope.stats.moments import Moments
 
 SAME = 1e-9  # of the mean's length: vectors that spread less are the same but for rounding
@@ -101,7 +101,7 @@ def standardise(spread: Spread) -> tuple[Scaled, str]:
     return Scaled(spread.mean, scale), note
 
 
-def rogue(record: Directions, asked: Asked) -> Scaled:
+def rogue(record: Contributions, asked: Asked) -> Scaled:
     """Set to 0 the dimensions that add most to the mean cosine, ((Σû_i)² − Σû_i²)/(n(n−1)).
 
     Zero and not gone, so that the width stays what a model expects; cosines are the same.

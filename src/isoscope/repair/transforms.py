@@ -27,7 +27,7 @@ from isoscope.repair.maps import Affine, Clustered, Map
 from isoscope.repair.repair import Repair
 from isoscope.repair.sample import Sample
 from isoscope.stats.dimensions import Dimensions
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions
 from isoscope.stats.moments import Moments
 
 __all__ = ["Repair", "fit"]
@@ -129,7 +129,7 @@ class _Fitting:
             case "standardise":
                 return fits.standardise(self._spread(asked))
             case "rogue":
-                return fits.rogue(self._walk(lambda x: Directions.of(seen(x))).record, first), ""
+                return fits.rogue(self._walk(lambda x: Contributions.of(seen(x))).record, first), ""
             case "abtt":
                 return fits.all_but_the_top(self._covariance().spectrum(), first), ""
             case "whiten":

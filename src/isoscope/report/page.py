@@ -159,7 +159,13 @@ def _file(name: str) -> str:
 
 def room() -> jinja2.Environment:
     """Where templates are read: what is put into them is escaped, and what they miss is an error."""
+
+    def unbroken(value: object) -> object:
+        """A number and its % stay on one line."""
+        return value.replace(" %", "\u00a0%") if type(value) is str else value
+
     return jinja2.Environment(
+        finalize=unbroken,
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

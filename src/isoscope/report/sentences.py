@@ -41,7 +41,7 @@ def _each(
             out.append(" ".join(said if len(names) == 1 else said[:1]))
         if any(out) and len(names) > MOST_TOLD:
             rest = len(names) - MOST_TOLD
-            out.append(f"The figure shows {f'{rest} models more' if rest > 1 else 'one model more'}.")
+            out.append(f"The figure shows {rest if rest > 1 else 'one'} more.")
         return "\n".join(filter(None, out))
 
     return told

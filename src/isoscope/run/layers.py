@@ -21,7 +21,6 @@ from isoscope.models.survey import Survey
 from isoscope.run.memory import Plan
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
-from isoscope.stats.dimensions import Dimensions
 from isoscope.stats.places import Layout
 from isoscope.stats.seen import Places, Summed, Vectors, home
 
@@ -49,7 +48,7 @@ class Layers:
         self._covariance_rows, self._parts = covariance_rows, kept.parts
         self._of_sums = [stat for stat in kept.stats if getattr(stat, "of_sums", False)]
         self._others = [stat for stat in kept.stats if stat not in self._of_sums]
-        self._by_dimension = Dimensions in kept.stats
+        self._by_dimension = any(getattr(stat, "by_dimension", False) for stat in kept.stats)
         self._cuts: dict[Any, _Cut] = {}
         self._here: dict[Any, tuple[Counted, Places]] = {}  # of the batch that is running
         self._waiting: dict[Any, tuple[Places, list[tuple[Site, CloudSums | OfChunks]]]] = {}

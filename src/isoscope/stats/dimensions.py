@@ -21,6 +21,7 @@ class Dimensions:
     largest: Tensor  # [d]
     massive: Tensor  # [d]
     of_sums = True
+    by_dimension = True
 
     @classmethod
     def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:

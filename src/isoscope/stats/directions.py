@@ -20,10 +20,9 @@ def unit_weight(seen: Vectors) -> Tensor:
 
 @dataclass(frozen=True)
 class Directions:
-    """Sums of unit vectors, and of the squares of their coordinates."""
+    """Sums of unit vectors."""
 
     sums: Sums
-    squares: Tensor  # [d] Σ û_k²
     zeros: Tensor  # []
     of_sums = True
 
@@ -31,7 +30,7 @@ class Directions:
     def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
         """Fold one batch."""
         found = seen.sums
-        return cls(Sums.of_directions(seen), found.unit_squares, (found.count - found.pointing).sum(-1))
+        return cls(Sums.of_directions(seen), (found.count - found.pointing).sum(-1))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
@@ -40,6 +39,30 @@ class Directions:
     @staticmethod
     def size(width: int, parts: int) -> int:
         """Bytes: one sum a group."""
+        return 8 * (GROUPS + 1) * width
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Sums of unit vectors, and of the squares of their coordinates."""
+
+    sums: Sums
+    squares: Tensor  # [d] Σ û_k²
+    of_sums = True
+    by_dimension = True
+
+    @classmethod
+    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+        """Fold one batch."""
+        return cls(Sums.of_directions(seen), seen.sums.unit_squares)
+
+    def merge(self, other: Self) -> Self:
+        """The record of both streams."""
+        return added(self, other)
+
+    @staticmethod
+    def size(width: int, parts: int) -> int:
+        """Bytes: one sum a group, and the squares."""
         return 8 * (GROUPS + 2) * width
 
     def contributions(self) -> Tensor:

@@ -127,7 +127,8 @@ def _read(tensors: Tensors) -> _Found:
     """Read every tensor once, by name."""
     names = sorted(tensors.names)
     parts: dict[str, Any] = {}
-    layout, sketches, wild = hashlib.blake2b(digest_size=8), {}, []
+    layout, wild = hashlib.blake2b(digest_size=8), []
+    sketched: dict[str, tuple[str, int]] = {}  # a tensor's name and shape; its name, and how many axes it has
     for name in names:
         tensor = tensors.stored(name).detach()
         said = f"{name}{tuple(tensor.shape)}"
@@ -143,10 +144,10 @@ def _read(tensors: Tensors) -> _Found:
         if nan or infinite:
             wild.append((name, nan, infinite))
         if tensor.is_floating_point() and flat.numel():
-            sketches[said] = (tensor.dim(), _sample(said, flat))
+            sketched[said] = name, tensor.dim()
     digests = tuple((part, own.hexdigest()[:_DIGITS]) for part, own in sorted(parts.items()))
     whole = hashlib.blake2b(repr(digests).encode(), digest_size=8).hexdigest()
-    return _Found(whole, _sketch(sketches), layout.hexdigest(), digests, tuple(wild))
+    return _Found(whole, _sketch(tensors, sketched), layout.hexdigest(), digests, tuple(wild))
 
 
 def part_of(name: str) -> str:
@@ -159,27 +160,26 @@ def part_of(name: str) -> str:
     return layer[1] if layer else name
 
 
-def _sample(said: str, flat: Tensor) -> Tensor:
-    """Numbers of a tensor from places that its name and shape choose."""
-    seed = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest())
-    count = min(PLACES, flat.numel())
-    places = np.random.default_rng(seed).integers(0, flat.numel(), count)
-    return flat[torch.from_numpy(places)].float()
-
-
-def _sketch(samples: Mapping[str, tuple[int, Tensor]]) -> tuple[float, ...]:
+def _sketch(tensors: Tensors, there: Mapping[str, tuple[str, int]]) -> tuple[float, ...]:
     """As many numbers of each of up to `_TENSORS` tensors: matrices, where there are any.
 
     Every tensor counts alike, whatever its size: otherwise the embeddings of words that never come up would
     be most of it. Norms and biases are left out: many of them do not move.
     """
-    matrices = [said for said, (axes, _) in samples.items() if axes > 1]
-    chosen = sorted(matrices or samples, key=lambda said: hashlib.blake2b(said.encode()).digest())[:_TENSORS]
+    matrices = [said for said, (_, axes) in there.items() if axes > 1]
+    chosen = sorted(matrices or there, key=lambda said: hashlib.blake2b(said.encode()).digest())[:_TENSORS]
     if not chosen:
         return ()
     each = -(-PLACES // len(chosen))
-    found = torch.cat([samples[said][1][:each] for said in sorted(chosen)])
+    found = torch.cat([_sample(said, tensors.stored(there[said][0]), each) for said in sorted(chosen)])
     return tuple(found[:PLACES].tolist())
+
+
+def _sample(said: str, tensor: Tensor, most: int) -> Tensor:
+    """Numbers of a tensor from places that its name and shape choose."""
+    seed = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest())
+    places = np.random.default_rng(seed).integers(0, tensor.numel(), min(most, tensor.numel()))
+    return tensor.detach().reshape(-1)[torch.from_numpy(places)].cpu().float()
 
 
 def _not_finite(block: Tensor) -> tuple[int, int]:
