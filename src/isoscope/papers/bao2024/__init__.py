@@ -37,5 +37,9 @@ PAPER = Paper(
             "It turns W by the distance of query and key, and the static form leaves it out: of public "
             "models that have it (pythia-160m) W is that at distance zero.",
         ),
+        (
+            "shares of the symmetric and the skew part of W, and the terms of biases and β in the scores",
+            "`isoscope weights` has them of every head of any model; no claim hangs on them.",
+        ),
     ),
 )

@@ -36,7 +36,17 @@ PAPER = Paper(
         ),
         (
             "Histograms of the scores of an untrained block",
-            "They are on the page of `isoscope block`, which has every quantity of this experiment.",
+            "They are on the page of `isoscope block`, which has every quantity of this experiment; inputs "
+            "that are not normalised are its `--inputs raw`.",
+        ),
+        (
+            "The largest weight and the cross term in trained models",
+            "`isoscope measure --measures largest_weight_without_drift,cross_term` has both of any model.",
+        ),
+        (
+            "Which mean is taken out under rotary position, and the sink of a large language model",
+            "Models of the lab have neither rotary position nor, at this size, a sink to speak of; of any "
+            "model `isoscope measure` takes out the mean before rotary position and shows the sink.",
         ),
     ),
 )

@@ -33,8 +33,13 @@ PAPER = Paper(
         ),
         (
             "Scatters of a vocabulary at every checkpoint",
-            "The page has those of the last one, raw and centred; `isoscope sweep --what weights` draws them "
-            "over steps.",
+            "The page has those of the last one of models of the lab, raw and centred; of public models "
+            "`isoscope weights` draws them, and `isoscope sweep --what weights` over steps.",
+        ),
+        (
+            "γ and β of an earlier checkpoint in public models",
+            "They are put in place of the last ones in models of the lab alone; the other edits, γ := 1 and "
+            "β := 0, are made in public models too.",
         ),
     ),
 )
