@@ -17,6 +17,7 @@ from isoscope.report.marks import HEIGHT, MOST_TICKS, SYMBOLS, blank, scale
 LAYER = "layer"  # along layers, curves stand a little aside, so that bars do not hide each other
 DASHES = ("solid", "dash", "dot")
 _NAMES = 15  # letters of a place's name that stand level; a longer one is slanted
+_BESIDE = 34  # letters of all of them together
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ def panel(chart: Chart, look: Mapping[str, Look], measures: tuple[str, ...] = ()
         _add(figure, one, look[one.name], aside * (i - (len(chart.series) - 1) / 2))
     figure.update_xaxes(title={"text": html.escape(chart.x), "standoff": 8}, tickangle=0, automargin=True)
     if named:
-        longest = max((len(str(x)) for one in chart.series for x in one.x), default=0)
+        letters = [len(str(place)) for place in {x for one in chart.series for x in one.x}]
+        slanted = max(letters, default=0) > _NAMES or sum(letters) > _BESIDE
         told = all(list(one.x) == [one.name] for one in chart.series)  # the key says it already
-        angle = -30 if longest > _NAMES else 0
-        figure.update_xaxes(type="category", tickangle=angle, showticklabels=not told)
+        figure.update_xaxes(type="category", tickangle=-30 if slanted else 0, showticklabels=not told)
     elif chart.x == LAYER:
         there = sorted({int(x) for one in chart.series for x in one.x if not isinstance(x, str)})
         figure.update_xaxes(tickvals=there[:: math.ceil(len(there) / MOST_TICKS) or 1])

@@ -169,10 +169,10 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 def draw_convolutional(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
-    """A against the drift in CNNs; and the correlations within every model."""
+    """The correlations within every model, first, so that colours are the usual; A against drift in CNNs."""
     wide = layers(measured(rows))
     own = wide[wide["model"].isin(NO_ATTENTION)]
-    return [_against(own, "drift", "drift, ‖mean‖", square=False), *_within(rows)]
+    return [*_within(rows), _against(own, "drift", "drift, ‖mean‖", square=False)]
 
 
 def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Chart:
@@ -224,7 +224,7 @@ CLAIM = Claim(
     title="Anisotropy goes with drift",
     expected="In Transformers, layers whose vectors have a larger common mean (drift) are the more "
     "anisotropic.",
-    method=_METHOD + " If norms were equal, A would be the relative drift squared.",
+    method=_METHOD + " If norms were equal, the mean cosine would be the relative drift squared.",
     experiment=experiment,
     judge=judge,
     draw=draw,

@@ -6,12 +6,14 @@ an interval is over models.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 import pandas as pd
 
+from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Verdict, all_of, lacking
 from isoscope.papers.intervals import Interval, over, paired
 from isoscope.papers.lines import along, series
@@ -26,6 +28,7 @@ OUTPUTS = ("output_vocabulary", "tied_vocabulary")
 STEP = "step of training"
 
 Values = dict[str, dict[Hashable, float]]
+_BOUNDS = {each.name: each.bounds for each in MEASURES}
 
 
 def pick(
@@ -121,7 +124,11 @@ def over_steps(
     """A measure along training, a curve a model; step 0 has no place on the axis and is shown at 1/2."""
     own = pick(rows, kinds, measure, "all")
     own = own[own["step"].notna()]
-    lines = [_from_half(along(part, "step", str(model))) for model, part in own.groupby("model", sort=False)]
+    bounds = _BOUNDS.get(measure, (-math.inf, math.inf))
+    lines = [
+        _from_half(along(part, "step", str(model), bounds))
+        for model, part in own.groupby("model", sort=False)
+    ]
     return Chart(title, STEP, y, lines, log_x=True, remark=remark or "step 0 at 1/2")
 
 

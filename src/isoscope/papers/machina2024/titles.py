@@ -65,14 +65,16 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
     there = measured(rows)
     charts = [
-        over_steps(there, "output", COSINE, "“Anisotropy is inherent”: A of hidden states", "A, last norm"),
+        over_steps(
+            there, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
+        ),
         over_steps(there, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
         over_steps(there, INPUT, I_OWN, "I(W) of the input", "I(W)"),
-        over_steps(there, "layer", COSINE, "A, mean over layers"),
+        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
         Chart(
             "One against the other, a dot a checkpoint",
             "I(W) of the output",
-            "A of hidden states",
+            "mean cosine of hidden states",
             _dots(there),
             remark="mean over seeds",
         ),
