@@ -12,7 +12,7 @@ import isoscope
 from isoscope.cli.options import parse_bytes
 from isoscope.stats.centre import Centre
 from isoscope.stats.dimensions import Dimensions
-from isoscope.stats.directions import Directions
+from isoscope.stats.directions import Contributions, Directions
 from isoscope.stats.moments import Moments
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.reservoir import Reservoir
@@ -23,7 +23,7 @@ from tests.models import tiny
 from tests.run.independent import assert_merged
 
 SITES = tiny.LAYERS + 1
-STATS = (Directions, Orientation, Centre, Moments, Within, Dimensions, Reservoir, Types)
+STATS = (Directions, Contributions, Orientation, Centre, Moments, Within, Dimensions, Reservoir, Types)
 LARGE = {
     measure.name for measure in MEASURES if {Orientation, Moments, Reservoir, Types} & set(measure.stats)
 }
