@@ -10,6 +10,7 @@ silence. No plotly and no torch here.
 from __future__ import annotations
 
 import math
+from pathlib import PurePath
 
 import pandas as pd
 
@@ -157,15 +158,24 @@ def _elsewhere(rest: list[Reading]) -> str:
 
 
 def _subject(group: list[Reading]) -> str:
-    model = group[0].model
+    model = called(group[0].model)
     return model if all(r.kind == "cloud" for r in group) else f"{where(group)} of {model}"
+
+
+def called(model: str) -> str:
+    """A model in a sentence: of a place on this machine the last part, since the page has all of it above.
+
+    >>> called("/runs/models/f5d8"), called("google/bert-base")
+    ('f5d8', 'google/bert-base')
+    """
+    return PurePath(model).name if PurePath(model).is_absolute() else model
 
 
 def _training(found: list[Reading]) -> str:
     first, last = steps(found)[0], steps(found)[-1]
     begun = {r.site: r for r in found if r.step == first}
     pairs = [(begun[r.site], r) for r in found if r.step == last and r.site in begun]
-    model = found[0].model
+    model = called(found[0].model)
     if not pairs:
         return _sites([r for r in found if r.step == last])
     span = f"Between step {first:,} and step {last:,} of {model}"
