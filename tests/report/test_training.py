@@ -394,7 +394,7 @@ def test_what_looking_took_is_said_once() -> None:
     for number, unit in enumerate(known):
         known[unit] |= {"notes": [f"a budget of 2 % passed over {number} of the steps", "heed this"]}
         known[unit] |= {"budget": {"share spent": 0.01 * number}}
-    text = page(a_training(), watched(STEPS), known).replace(carried(), "")
+    text = page(a_training(), watched(STEPS), known).replace(carried(), "").replace("\u00a0", " ")
     assert "Looking added 6.0 % to the time of training up to step 400, the last look." in text
     assert text.count("a budget of 2 % passed over") == 1 and "passed over 6 of" in text
     assert "heed this" in text
