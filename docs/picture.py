@@ -20,12 +20,15 @@ def main() -> None:
         sys.exit(f"needs Chromium and {PAGE}; `make demo` makes the page")
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=browser, args=list(QUIET))
-        page = chromium.new_page(viewport={"width": 1280, "height": 845}, color_scheme="light")
+        page = chromium.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
         page.goto(PAGE.absolute().as_uri())
         page.wait_for_selector(".main-svg .trace", state="attached")
-        page.locator(f"#{SECTION}").evaluate("section => section.scrollIntoView()")
         page.wait_for_timeout(500)
-        page.screenshot(path=PICTURE)
+        top = page.locator(f"#{SECTION}").evaluate("one => one.getBoundingClientRect().top + scrollY")
+        figures = page.locator(f"#{SECTION} .panels").first
+        bottom = figures.evaluate("one => one.getBoundingClientRect().bottom + scrollY")
+        shown = {"x": 90, "y": top, "width": 1100, "height": bottom - top + 8}
+        page.screenshot(path=PICTURE, clip=shown, full_page=True)
         chromium.close()
 
 

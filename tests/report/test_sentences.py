@@ -74,6 +74,11 @@ CLAIMS: Table = {
         ("fell in layer 0 from 0.12 to 0.10", along(0.121, 0.1), along(0.119, 0.1)),
         ("rose from 0.10 to 0.30, where", clouds(0.1, 0.3), along(0.1, 0.3)),
         ("rose in layers 0–1, most in layer 1 (from 0.30 to 0.80)", ROSE, ROSE[::2]),
+        (
+            "fell in layers 0–1, most in layer 1 (from 0.90 to 0.20)",
+            [*along(0.5, 0.4), *along(0.9, 0.2, layer=1)],
+            [*along(0.9, 0.2), *along(0.5, 0.4, layer=1)],
+        ),
         ("; in layer 1 no change can be", [*along(0.1, 0.3), *along(0.1, 0.1, layer=1)], ROSE),
         ("can be told from chance at this n: it is 0.30, then 0.31", along(0.3, 0.31), along(0.3, 0.4)),
         ("can be told from chance at this n", along(0.3, 0.31), [along(0.3)[0], row(BETWEEN, 0.9, step=9)]),
@@ -86,6 +91,21 @@ CLAIMS: Table = {
         ("a low of", along(0.4, 0.1, 0.3), [*along(0.4, 0.1), row(BETWEEN, 0.3, step=200)]),
         ("0.80 in layer 1 at", [*along(0.3, 0.3, 0.3), *along(0.3, 0.8, 0.3, layer=1)], along(0.3, 0.8, 0.3)),
         ("a peak of 0.80 at", clouds(0.3, 0.8, 0.3), along(0.3, 0.3, 0.3)),
+        (  # of several the farthest from both ends
+            "a peak of 0.60 in layer 1 at",
+            [*along(0.1, 0.6, 0.5), *along(0.3, 0.6, 0.3, layer=1)],
+            [*along(0.3, 0.6, 0.3), *along(0.1, 0.6, 0.5, layer=1)],
+        ),
+        (
+            "a low of 0.40 in layer 1 at",
+            [*along(0.9, 0.4, 0.5), *along(0.7, 0.4, 0.7, layer=1)],
+            [*along(0.7, 0.4, 0.7), *along(0.9, 0.4, 0.5, layer=1)],
+        ),
+        (
+            "from chance at this n",
+            [*along(0.3, 0.31), *along(0.3, 0.31, half=None, layer=1)],
+            along(0.3, 0.31, half=None),
+        ),
         ("rose", along(0.0, 0.5, half=0.2), along(0.0, 0.5, half=0.25)),  # where they touch they overlap
         ("fell", along(0.5, 0.0, half=0.2), along(0.5, 0.0, half=0.25)),
         ("a peak", along(0.25, 0.75, 0.25, half=0.2), along(0.25, 0.75, 0.25, half=0.25)),
@@ -184,6 +204,21 @@ CLAIMS: Table = {
     ),
     "drift": (
         (
+            "of the mean length; a cloud",
+            [row("relative_drift", 0.5, low=0.021, high=0.9, **NULL)],
+            [row("relative_drift", 0.5, low=0.02, high=0.9, **NULL)],
+        ),
+        (
+            "No drift can be told",
+            [row("relative_drift", 0.5, low=0.02, high=0.9, **NULL)],
+            [row("relative_drift", 0.5, low=0.021, high=0.9, **NULL)],
+        ),
+        (
+            "; without an interval it cannot be told",
+            [row("relative_drift", 0.3, half=0.01, null=NAN), row("relative_drift", 0.3, layer=1, null=NAN)],
+            layers("relative_drift", 0.3, 0.3, null=NAN),
+        ),
+        (
             "The length of the mean vector is 0.5 (95 % interval 0.021–0.9) of the mean length; a cloud "
             "centred on the origin shows 0.02 at this n.",
             [row("relative_drift", 0.5, low=0.021, high=0.9, **NULL)],
@@ -239,6 +274,11 @@ CLAIMS: Table = {
     ),
     "spectrum": (
         (
+            "where an isotropic cloud shows 8 and 48.",  # where layers have widths of their own
+            [row("participation_ratio", 7, null=8), row("participation_ratio", 12, layer=1, null=48)],
+            [row("participation_ratio", 7, null=48), row("participation_ratio", 12, layer=1, null=48)],
+        ),
+        (
             "The variance spreads over as few as 20 (95 % interval 19–21) directions in layer 1 and as many "
             "as 44 (43–45) in layer 0 (split-half participation ratio), where an isotropic cloud shows 768.",
             layers("participation_ratio_split", 44, 20, half=1, null=768),
@@ -282,10 +322,12 @@ CLAIMS: Table = {
         ("2 vectors are not finite (NaN or", [row("not_finite", 2.0)], [row("not_finite", 0.0)]),
         ("1 vector is zero and so without", [row("zero_vectors", 1.0)], [row("zero_vectors", 0.0)]),
         (
-            "In the attention of layer 1 of m, 2 queries are with scores that are not finite, and left out.",
+            "In the attention of layer 1 of m, 2 queries have scores that are not finite, and left out.",
             [row("not_finite_rows", 2.0, kind="attention", layer=1)],
             [row("not_finite_rows", 2.0, kind="attention", layer=1, head=0)],
         ),
+        ("1 query has scores", [row("not_finite_rows", 1.0)], [row("not_finite_rows", 2.0)]),
+        ("2 queries are without a key", [row("blind_rows", 2.0)], [row("blind_rows", 1.0)]),
         ("1 query is without a key to see", [row("blind_rows", 1.0)], [row("blind_rows", 2.0)]),
         (
             "In layers 0–1 of m, up to 3 vectors are zero",

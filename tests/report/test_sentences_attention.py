@@ -127,6 +127,7 @@ FOUND: Table = {
             entropies(0.5, 0.9, 0.604),
             entropies(0.5, 0.9, 0.596),
         ),
+        ("of the same length it goes to 0.10", entropies(0.5, 0.9, 0.1), entropies(0.5, 0.9, 0.5)),
         (
             "of the same length it stays at 0.60",
             entropies(0.5, 0.9, 0.596),

@@ -42,12 +42,12 @@ def ranked(*values: float, drift: str = "drift", note: str = "nominal p = 0.02")
 FOUND: Table = {
     "dimensions": (
         (
-            "In layers 0–1 up to 2 dimensions vary far more than the rest (layer 1: dimension 7).",
+            "In layers 0–1, up to 2 dimensions vary far more than the rest (layer 1: dimension 7).",
             layers("outlier_dimensions", 1, 2, note="dimension 7"),
             layers("outlier_dimensions", 0, 2, note="dimension 7"),
         ),
         (
-            "In layer 0 1 dimension varies far more than the rest (dimension 7).",
+            "In layer 0, 1 dimension varies far more than the rest (dimension 7).",
             layers("outlier_dimensions", 1, note="dimension 7"),
             layers("outlier_dimensions", 2, note="dimension 7"),
         ),
@@ -127,17 +127,17 @@ FOUND: Table = {
         ),
         (
             "The vectors of one token in different sequences are more alike than any two by 0.2 in layer 0 "
-            "to 0.4 in layer 1 (cosine).",
+            "to 0.4 in layer 1 (cosine, without an interval).",
             layers(SAME, 0.2, 0.4, half=None),
             layers(SAME, 0.2, -0.4, half=None),
         ),
         (
-            "by −0.1 in layer 1 to 0.2 in layer 0, in layer 1 not beyond chance (cosine).",
+            "by −0.1 in layer 1 to 0.2 in layer 0, in layer 1 not beyond chance (cosine, without",
             layers(SAME, 0.2, -0.1, half=None),
             layers(SAME, 0.2, 0.001, half=None),
         ),
         (
-            "cannot be told to be more alike than any two: by −0.1 (cosine).",
+            "cannot be told to be more alike than any two: by −0.1 (cosine, without an interval).",
             layers(SAME, -0.1, half=None),
             layers(SAME, 0.1, half=None),
         ),
@@ -162,18 +162,29 @@ FOUND: Table = {
         ("more alike than any two by 0.2", layers(INSIDE, 0.2, null=NAN), layers(INSIDE, 0.01, null=NAN)),
         ("; by chance by", layers(INSIDE, 0.2, null=0.09), layers(INSIDE, 0.2, null=NAN)),
         (
-            "Without its mean at least 0.7 (95 % interval 0.69–0.71), in layer 1, of a sequence is left; 0 "
+            "Of a sequence, at least 0.7 (95 % interval 0.69–0.71) in layer 1 is left without its mean; 0 "
             "would be a collapse to one vector.",
             layers("rank_residual", 0.9, 0.7),
             layers("rank_residual", 0.7),
         ),
-        ("mean 0.7 (95 % interval", layers("rank_residual", 0.7), layers("rank_residual", 0.9, 0.7)),
+        ("sequence, 0.7 (95 % interval", layers("rank_residual", 0.7), layers("rank_residual", 0.9, 0.7)),
     ),
     "layers": (
         (
-            "The arrangement changes most on the way into layer 1: its CKA with the layer before is 0.7.",
+            "The arrangement changes most on the way into layer 1: its CKA with the layer before is 0.7, "
+            "without an interval.",
             layers("cka_previous", 0.9, 0.7, 0.8),
             layers("cka_previous", 0.7, 0.9, 0.8),
+        ),
+        (
+            "The arrangement changes most",
+            layers("cka_previous", 0.9, 0.7, 0.8),
+            layers("cka_previous", 0.7, 0.7, 0.70001),
+        ),
+        (
+            "From layer to layer the arrangement changes alike, CKA 0.7.",
+            layers("cka_previous", 0.7, 0.7, 0.70001),
+            layers("cka_previous", 0.7, 0.7, 0.8),
         ),
         (
             "The last place, layer 2, has a CKA of 0.5 with the first layer.",
@@ -183,8 +194,8 @@ FOUND: Table = {
     ),
     "sample": (
         (
-            "Among nearest neighbours the cloud has 8 dimensions (TwoNN); an isotropic cloud of as many "
-            "vectors shows 90.",
+            "Among nearest neighbours the dimension (TwoNN) is 8; of an isotropic cloud of as many vectors "
+            "90.",
             [row("intrinsic_dimension", 8, null=90)],
             [row("intrinsic_dimension", 8, null=NAN)],
         ),
@@ -194,12 +205,17 @@ FOUND: Table = {
             [row("intrinsic_dimension", 8, null=NAN)],
         ),
         (
-            "the cloud has 8 dimensions",
+            "to 9 in layer 1; of an isotropic cloud of as many vectors 20 and 90.",
+            [row("intrinsic_dimension", 8, null=20), row("intrinsic_dimension", 9, layer=1, null=90)],
+            [row("intrinsic_dimension", 8, null=90), row("intrinsic_dimension", 9, layer=1, null=90)],
+        ),
+        (
+            "the dimension (TwoNN) is 8; of",
             layers("intrinsic_dimension", 8, 8.0001, half=None),
             layers("intrinsic_dimension", 8, 9, half=None),
         ),
         (
-            "8 in layer 0 to 9 in layer 1 dimensions",
+            "is 8 in layer 0 to 9 in layer 1; of",
             layers("intrinsic_dimension", 8, 9, half=None),
             layers("intrinsic_dimension", 8, 8.0001, half=None),
         ),

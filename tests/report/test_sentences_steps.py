@@ -53,6 +53,22 @@ STEPS: tuple[Line, ...] = (
     ("rose in layer 0 (from 0.1 to 0.3) and fell in layer 1 (", by_steps(BOTH), by_steps(BOTH[:2])),
     ("rose everywhere, most in layer 1 (from 0.3 to 0.8)", by_steps(ATTENDED), by_steps(ATTENDED[::2])),
     (
+        "fell everywhere, most in layer 1 (from 0.9 to 0.2)",
+        by_steps([*steps(0.5, 0.4), *steps(0.9, 0.2, layer=1)]),
+        by_steps([*steps(0.9, 0.2), *steps(0.5, 0.4, layer=1)]),
+    ),
+    (
+        "most in layer 1 (from 0.9 to 0.2)",
+        by_steps([*steps(0.5, 0.4, half=None), *steps(0.9, 0.2, half=None, layer=1)]),
+        by_steps([*steps(0.9, 0.2, half=None), *steps(0.5, 0.4, half=None, layer=1)]),
+    ),
+    (
+        "went from",
+        by_steps([*steps(0.1, 0.3), *steps(0.1, 0.3, half=None, layer=1)]),
+        by_steps([*steps(0.1, 0.3), *steps(0.1, 0.3, layer=1)]),
+    ),
+    ("a peak", by_steps(steps(1.0, 1.26, 0.0)), by_steps(steps(1.0, 1.24, 0.0))),
+    (
         "rose in layers 0–1, most in layer 1 (",
         by_steps(
             [

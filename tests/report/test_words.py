@@ -203,19 +203,19 @@ def test_a_family_of_its_own_gets_the_range() -> None:
 
 
 PARTS = {
-    "dimensions": "In layers 0–6 up to 2 dimensions vary far more than the rest (layer 0: dimension 7, 381). "
-    "There are no massive activations; the largest single number is 9.5 (layer 0: dimension 7).",
+    "dimensions": "In layers 0–6, up to 2 dimensions vary far more than the rest (layer 0: dimension 7, "
+    "381). There are no massive activations; the largest single number is 9.5 (layer 0: dimension 7).",
     "tokens": "Rare tokens drift further than frequent tokens in layers 0–6, most in layer 6 (0.907 against "
     "0.518); in layers 0–6 rare tokens lie further along the mean (r = −0.3, 95 % interval −0.4 to −0.2, in "
     "layer 0). The vectors of one token in different sequences are more alike than any two by 0.48 in "
-    "layer 6 to 0.795 in layer 0 (cosine).",
+    "layer 6 to 0.795 in layer 0 (cosine, without an interval).",
     "sequences": "Vectors of one sequence are more alike than any two by 0.195 (95 % interval 0.185–0.205) "
-    "in layer 6 to 0.274 (0.264–0.284) in layer 0; by chance by 0.09. Without its mean at least 0.74 (95 % "
-    "interval 0.73–0.75), in layer 6, of a sequence is left; 0 would be a collapse to one vector.",
-    "layers": "The arrangement changes most on the way into layer 6: its CKA with the layer before is 0.895. "
-    "The last place, layer 6, has a CKA of 0.58 with the first layer.",
-    "sample": "Among nearest neighbours the cloud has 7.05 in layer 0 to 10.2 in layer 6 dimensions (TwoNN); "
-    "an isotropic cloud of as many vectors shows 106. The uniformity of the directions is −3.69 in layer 0 "
+    "in layer 6 to 0.274 (0.264–0.284) in layer 0; by chance by 0.09. Of a sequence, at least 0.74 (95 % "
+    "interval 0.73–0.75) in layer 6 is left without its mean; 0 would be a collapse to one vector.",
+    "layers": "The arrangement changes most on the way into layer 6: its CKA with the layer before is 0.895, "
+    "without an interval. The last place, layer 6, has a CKA of 0.58 with the first layer.",
+    "sample": "Among nearest neighbours the dimension (TwoNN) is 7.05 in layer 0 to 10.2 in layer 6; of an "
+    "isotropic cloud of as many vectors 106. The uniformity of the directions is −3.69 in layer 0 "
     "to −3.06 in layer 6; it is −3.98 when they fill the sphere evenly and 0 when all are one.",
     "partition": "In units of the mean norm the partition isotropy is 0.28 in layer 6 to 0.595 in layer 0, "
     "where random directions give 0.99. With the norms as they are the partition isotropy is 0.001, where "
@@ -230,7 +230,7 @@ def test_a_folded_section_says_what_it_found(family: str) -> None:
 
 def test_one_site_is_not_named() -> None:
     assert sentences(frame(part_rows(0.2, kind="output")), "sample").startswith(
-        "Among nearest neighbours the cloud has 8 dimensions (TwoNN); an isotropic"
+        "Among nearest neighbours the dimension (TwoNN) is 8; of an isotropic"
     )
 
 

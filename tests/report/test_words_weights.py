@@ -144,7 +144,7 @@ def test_agreement_is_told_with_that_of_other_heads() -> None:
     assert "(p < 0.001)" in agreements(0.4, 0.2, 0.0, 1e-4, 1e-4)
     assert "by chance" not in text
     alone = row("propagation_agreement", 0.3, kind="query_key", layer=1, head=0)
-    assert "r = 0.30 (Spearman, mean over 1 heads)." in sentences(frame([alone]), "query_key")
+    assert "r = 0.30 (Spearman, one head)." in sentences(frame([alone]), "query_key")
 
 
 @pytest.mark.parametrize("chances", [[1.0], [0.3], [0.01, 0.04], [1.0, 1.0], [1e-4] * 40, [0.5] * 300])

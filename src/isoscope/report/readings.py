@@ -143,6 +143,12 @@ def ends(found: list[Reading]) -> tuple[Reading, Reading]:
     return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
 
 
+def nulls(found: list[Reading]) -> str:
+    """The null of the smallest and of the largest: two where widths differ; empty where there is none."""
+    top, low = ends(found)
+    return " and ".join(dict.fromkeys(short(r.null) for r in (low, top) if math.isfinite(r.null)))
+
+
 def where(readings: Iterable[Reading]) -> str:
     """Say which sites these are, layers that follow each other as a range.
 

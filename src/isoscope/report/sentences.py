@@ -13,7 +13,7 @@ from isoscope.report import sentences_attention as attended
 from isoscope.report import sentences_parts as parts
 from isoscope.report import sentences_weights as weighed
 from isoscope.report.numbers import short
-from isoscope.report.readings import ATTENTION, PLACES, Reading, ends, models, of, steps, where
+from isoscope.report.readings import ATTENTION, PLACES, Reading, ends, models, nulls, of, steps, where
 
 MOST_TOLD = 3
 """So many models are told in turn; the figure shows the others."""
@@ -116,7 +116,7 @@ def _spectrum(found: list[Reading]) -> list[str]:
     out = []
     if ratios:
         top, low = ends(ratios)
-        null = f", where an isotropic cloud shows {short(low.null)}" if math.isfinite(low.null) else ""
+        null = f", where an isotropic cloud shows {told}" if (told := nulls(ratios)) else ""
         if len(ratios) > 1:
             out.append(
                 f"The variance spreads over as few as {low.measured} directions in {where([low])} "
@@ -156,10 +156,10 @@ def _training(readings: list[Reading]) -> str:
 
 def _health(readings: list[Reading]) -> str:
     said = {
-        "not_finite": ("vector", "vectors", "not finite (NaN or infinite)"),
-        "zero_vectors": ("vector", "vectors", "zero and so without direction"),
-        "not_finite_rows": ("query", "queries", "with scores that are not finite"),
-        "blind_rows": ("query", "queries", "without a key to see"),
+        "not_finite": ("vector is", "vectors are", "not finite (NaN or infinite)"),
+        "zero_vectors": ("vector is", "vectors are", "zero and so without direction"),
+        "not_finite_rows": ("query has", "queries have", "scores that are not finite"),
+        "blind_rows": ("query is", "queries are", "without a key to see"),
     }
     out = []
     for measure, (one, many, words) in said.items():
@@ -168,8 +168,8 @@ def _health(readings: list[Reading]) -> str:
             own = [r for r in bad if r.model == name]
             most = max(r.value for r in own)
             count = f"{'up to ' if len(own) > 1 else ''}{short(most)}"
-            are = f"{one} is" if most == 1 else f"{many} are"
-            out.append(f"In {where(own)} of {name}, {count} {are} {words}, and left out.")
+            subject = one if most == 1 else many
+            out.append(f"In {where(own)} of {name}, {count} {subject} {words}, and left out.")
     return " ".join(out)
 
 

@@ -10,7 +10,7 @@ import math
 
 from isoscope.report.numbers import listed, short
 from isoscope.report.panels import TOGETHER
-from isoscope.report.readings import Reading, ends, of, unique, where
+from isoscope.report.readings import Reading, ends, nulls, of, unique, where
 
 MOST_NAMED = 4
 """So many models are told one by one in a comparison; more are told by their range."""
@@ -33,7 +33,7 @@ def dimensions(found: list[Reading]) -> list[str]:
         if there:
             most = f"{'up to ' if len(there) > 1 else ''}{short(top.value)}"
             vary = "dimension varies" if top.value == 1 else "dimensions vary"
-            out.append(f"In {where(there)} {most} {vary} far more than the rest{_at(top, outliers)}.")
+            out.append(f"In {where(there)}, {most} {vary} far more than the rest{_at(top, outliers)}.")
         else:
             out.append("No dimension varies far more than the rest.")
     parts = []
@@ -84,7 +84,8 @@ def tokens(found: list[Reading]) -> list[str]:
     text = "; ".join(parts)
     out = [f"{text[0].upper()}{text[1:]}."] if parts else []
     if same := of(found, "self_similarity_adjusted"):
-        out.append(f"{_more_alike('The vectors of one token in different sequences', same)} (cosine).")
+        sure = "cosine" if all(r.bounded for r in same) else "cosine, without an interval"
+        out.append(f"{_more_alike('The vectors of one token in different sequences', same)} ({sure}).")
     return out
 
 
@@ -130,12 +131,12 @@ def sequences(found: list[Reading]) -> list[str]:
     inside, residual = of(found, "intra_similarity_adjusted"), of(found, "rank_residual")
     out = []
     if inside:
-        null = f"; by chance by {short(inside[0].null)}" if math.isfinite(inside[0].null) else ""
+        null = f"; by chance by {chance}" if (chance := nulls(inside)) else ""
         out.append(f"{_more_alike('Vectors of one sequence', inside)}{null}.")
     if residual:
         low = ends(residual)[1]
-        least = f"at least {low.measured}, in {where([low])}," if len(residual) > 1 else low.measured
-        out.append(f"Without its mean {least} of a sequence is left; 0 would be a collapse to one vector.")
+        least = f"at least {low.measured} in {where([low])}" if len(residual) > 1 else low.measured
+        out.append(f"Of a sequence, {least} is left without its mean; 0 would be a collapse to one vector.")
     return out
 
 
@@ -144,11 +145,14 @@ def layers(found: list[Reading]) -> list[str]:
     previous, first = of(found, "cka_previous"), of(found, "cka_first")
     out = []
     if previous:
-        low = ends(previous)[1]
-        out.append(
-            f"The arrangement changes most on the way into {where([low])}: "
-            f"its CKA with the layer before is {short(low.value)}."
-        )
+        top, low = ends(previous)
+        if len(previous) > 1 and short(low.value) == short(top.value):
+            out.append(f"From layer to layer the arrangement changes alike, CKA {short(low.value)}.")
+        else:
+            out.append(
+                f"The arrangement changes most on the way into {where([low])}: "
+                f"its CKA with the layer before is {short(low.value)}, without an interval."
+            )
     if first:
         last = max(first, key=lambda r: r.place)
         out.append(f"The last place, {where([last])}, has a CKA of {short(last.value)} with the first layer.")
@@ -160,11 +164,10 @@ def sample(found: list[Reading]) -> list[str]:
     near, even = of(found, "intrinsic_dimension"), of(found, "uniformity")
     out = []
     if near:
-        null = f"; an isotropic cloud of as many vectors shows {short(near[0].null)}"
-        null = null if math.isfinite(near[0].null) else ""
-        out.append(f"Among nearest neighbours the cloud has {_from_to(near)} dimensions (TwoNN){null}.")
+        null = f"; of an isotropic cloud of as many vectors {told}" if (told := nulls(near)) else ""
+        out.append(f"Among nearest neighbours the dimension (TwoNN) is {_from_to(near)}{null}.")
     if even:
-        null = f"{short(even[0].null)} when they fill the sphere evenly and " if even[0].null < 0 else ""
+        null = f"{told} when they fill the sphere evenly and " if (told := nulls(even)) else ""
         out.append(f"The uniformity of the directions is {_from_to(even)}; it is {null}0 when all are one.")
     return out
 
@@ -175,8 +178,7 @@ def partition(found: list[Reading]) -> list[str]:
     out = []
     for group, how in ((unit, "In units of the mean norm"), (raw, "With the norms as they are")):
         if group:
-            random = f", where random directions give {short(group[0].null)}"
-            random = random if math.isfinite(group[0].null) else ""
+            random = f", where random directions give {told}" if (told := nulls(group)) else ""
             out.append(f"{how} the partition isotropy is {_from_to(group)}{random}.")
     return out
 

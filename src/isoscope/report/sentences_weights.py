@@ -78,7 +78,8 @@ def localisation(found: list[Reading]) -> list[str]:
     if heads:
         open_ = [r for r in heads if regime_of(r) == UNDECIDED]
         of_all = f"{len(open_)} of {len(heads)} heads are undecided"
-        out.append(f"{of_all}{_on_data(found)}; of the others the colour says where they would look.")
+        others = "; of the others the colour says where they would look" if len(open_) < len(heads) else ""
+        out.append(f"{of_all}{_on_data(found)}{others}.")
         top, low = ends(heads)
         text = (
             f"The trace of W goes from {short(low.value)} ({_head(low)}) to {short(top.value)} ({_head(top)})"
@@ -177,14 +178,15 @@ def _agreements(found: list[Reading]) -> list[str]:
         return []
     text = "Measured attention ranks the places as a head’s own weights predict with r = "
     mean = sum(r.value for r in heads) / len(heads)
+    over = f"Spearman, mean over {len(heads)} heads" if len(heads) > 1 else "Spearman, one head"
     held = [(sum(h.layer == r.layer for h in heads), told) for r in layers if (told := _HELD.search(r.note))]
     if not held:
-        return [f"{text}{plain(mean)} (Spearman, mean over {len(heads)} heads)."]
+        return [f"{text}{plain(mean)} ({over})."]
     others, mirrored = (
         sum(n * float(told[at]) for n, told in held) / sum(n for n, _ in held) for at in (1, 2)
     )
     p = fisher([float(told[3]) for _, told in held])
-    text += f"{plain(mean)} (Spearman, mean over {len(heads)} heads), as those of the layer’s other heads "
+    text += f"{plain(mean)} ({over}), as those of the layer’s other heads "
     text += f"predict with {plain(others)}, and as the mirror images of those with {plain(mirrored)}: "
     text += f"own predictions {'agree' if p <= CHANCE else 'do not agree'} better than those of other heads"
     text += f" (p = {short(p, 2)})" if p >= 0.001 else " (p < 0.001)"
