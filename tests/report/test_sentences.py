@@ -27,6 +27,10 @@ def clouds(*values: float, half: float = 0.01) -> list:
     return along(*values, half=half, kind="cloud")
 
 
+def losing(model: str) -> list:
+    return along(3.0, 2.0, model=model, **LOSS)
+
+
 CLAIMS: Table = {
     HEADLINE: (
         # one step: a word of size hangs on the near end of the interval
@@ -307,6 +311,7 @@ CLAIMS: Table = {
         ),
     ),
     "training": (
+        ("The loss of d", [r for m in "bcd" for r in losing(m)], [r for m in "abcd" for r in losing(m)]),
         ("The loss is 3 at step 0.", along(3.0, **LOSS), along(3.0, 2.0, **LOSS)),
         ("The loss goes from 3 at step 0 to 2 at step 100.", along(3.0, 2.0, **LOSS), along(3.0, **LOSS)),
         ("The loss", along(3.0, **LOSS), [row("accuracy", 0.3, step=0, kind="training")]),

@@ -140,6 +140,11 @@ FOUND: Table = {
             INPUT,
         ),
         ("The output vocabulary is strongly", OUTPUT, [*INPUT, *OUTPUT]),
+        (  # so many models are named
+            "e: the input vocabulary is",
+            [r for model in "bcde" for r in vocabulary(0.3, model=model)],
+            [r for model in "abcde" for r in vocabulary(0.3, model=model)],
+        ),
         (
             "The final norm’s β takes the relative drift from 0.50 to 0.48",
             [*INPUT, *stage("relative_drift", "scaled", 0.5), *stage("relative_drift", "output", 0.479)],
