@@ -62,6 +62,7 @@ FOUND: Table = {
         ("fewer in", layers("massive_activations", 1, 2), layers("massive_activations", 2, 2)),
         ("as many in", layers("massive_activations", 2, 2), layers("massive_activations", 1, 2)),
         ("1 massive activation stands", layers("massive_activations", 1), layers("massive_activations", 2)),
+        ("largest single number", layers("largest_activation", 5), layers("largest_activation", NAN)),
         (
             "The largest single number is 9 (layer 1: dimension 5).",
             layers("largest_activation", 8, 9, note="dimension 5"),

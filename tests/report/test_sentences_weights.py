@@ -208,6 +208,7 @@ FOUND: Table = {
             heads("late", "undecided", "else"),
             heads("late", "late", "else"),
         ),
+        ("heads are undecided", heads("late"), [trace(NAN, "late")]),
         ("; of the others the colour", heads("late", "undecided"), heads("undecided", "undecided")),
         (
             "undecided, 1 with the covariance of the inputs’ increments in W; of",
