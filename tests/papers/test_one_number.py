@@ -79,6 +79,15 @@ def test_each_cnn_counts_and_not_their_mean(other: str) -> None:
     refused("godey2024", "convolutional-drift", rows.assign(value=rows["value"].where(~where, values)))
 
 
+@pytest.mark.parametrize("lost", [godey.CONVOLUTIONAL, godey.TRANSFORMERS])
+def test_without_one_side_nothing_is_said_of_cnns(lost: list[str]) -> None:
+    rows = godey.CASES["convolutional-drift"].agree
+    known = {each.name: each for each in paper_of("godey2024").claims}["convolutional-drift"]
+    verdict = known.verdict(rows[~rows["model"].isin(lost)])
+    assert verdict.held is None
+    assert ("no CNN was measured" in verdict.said) == (lost == godey.CONVOLUTIONAL)
+
+
 def test_heads_that_all_have_one_sign() -> None:
     rows = godey.CASES["queries-and-keys"].agree
     refused(
