@@ -4,16 +4,34 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test lint bench docs picture clean
+.PHONY: help demo quick test nightly lint bench docs picture clean
+
+# Both processes run one thread each; the tests of one file stay together, so that they share its fixtures.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# What a change of the instrument breaks first. Paths, not markers: a marker pays for collecting everything.
+QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
+	tests/test_layers.py tests/results tests/geometry $(wildcard tests/report/test_sentences*.py) \
+	tests/laws/test_measure_laws.py tests/laws/test_record_laws.py tests/laws/test_attention_laws.py \
+	tests/models/test_tap.py
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: .venv/.runtime  ## train a small model and watch its geometry change: a run, a table, a page
 	$(BIN)/isoscope demo --out runs/demo
 
-test: lint  ## lint, then every test, doctest and documented command
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+quick: .venv/.dev  ## the tests to run after every edit, in less than a minute
+	$(PYTEST) -p tests.light $(QUICK)
+
+test: lint  ## lint, then every test that decides whether a change is right
+	$(PYTEST)
+
+test-geometry test-stats test-measures: LAWS := tests/laws
+test-%: .venv/.dev  ## the tests of one area: make test-kernels, make test-report …
+	$(PYTEST) $(wildcard tests/$* src/isoscope/$*) $(LAWS)
+
+nightly: .venv/.dev  ## the long grids that `make test` leaves out
+	$(PYTEST) -m nightly
 
 lint: .venv/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -8,11 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
-import transformers
-
-from isoscope.cli.main import main
-from tests.models.tiny import VOCABULARY, tokenizer
 
 
 class Answer(NamedTuple):
@@ -24,6 +19,7 @@ class Answer(NamedTuple):
 @pytest.fixture
 def isoscope(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
     """Call the command with these words; gives its exit code and what it wrote."""
+    from isoscope.cli.main import main
 
     def call(*words: str | Path) -> Answer:
         monkeypatch.setattr(sys, "argv", ["isoscope", *map(str, words)])
@@ -41,6 +37,11 @@ def isoscope(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers with random weights, saved with its tokenizer."""
+    import torch
+    import transformers
+
+    from tests.models.tiny import VOCABULARY, tokenizer
+
     folder = tmp_path_factory.mktemp("models") / "tiny-bert"
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 from isoscope.cli.advise import advise
 from isoscope.cli.screen_advise import finish_advise
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import read_run
+from tests.cli.conftest import Call
 
-Call = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call the verb with these words; gives what it wrote."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(advise)
-
-    def run(*words: object) -> tuple[str, str]:
-        capsys.readouterr()
-        app([str(word) for word in words], standalone_mode=False)
-        return capsys.readouterr()
-
-    return run
+VERB = advise
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import datasets
 import pytest
 import torch
 import transformers
@@ -17,6 +16,7 @@ from tests.models import modal, tiny
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A dataset of text."""
+    datasets = pytest.importorskip("datasets", reason="needs datasets")
     (tmp_path / "words").mkdir()
     datasets.Dataset.from_dict({"text": ["some words"] * 40}).to_parquet(tmp_path / "words" / "test.parquet")
     return tmp_path / "words"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 from isoscope.cli.impact import impact
 from isoscope.cli.screen_impact import finish_impact
 from isoscope.errors import IsoscopeError
 from isoscope.report.impact_rows import effects, finding, headline
 from isoscope.results.store import read_run
+from tests.cli.conftest import Call
 
-Call = Callable[..., tuple[str, str]]
+VERB = impact
 WORDS = (
     "the",
     "cat",
@@ -31,20 +30,6 @@ WORDS = (
     "dog",
     "while",
 )
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call the verb with these words; gives what it wrote."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(impact)
-
-    def run(*words: object) -> tuple[str, str]:
-        capsys.readouterr()
-        app([str(word) for word in words], standalone_mode=False)
-        return capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import typer
 
 from isoscope.cli.repair import repair
 from isoscope.errors import IsoscopeError
 from isoscope.repair.export import load_repair
+from tests.cli.conftest import Call
 
-Call = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call the verb with these words; gives what it wrote."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(repair)
-
-    def run(*words: object) -> tuple[str, str]:
-        capsys.readouterr()
-        app([str(word) for word in words], standalone_mode=False)
-        return capsys.readouterr()
-
-    return run
+VERB = repair
 
 
 @pytest.fixture

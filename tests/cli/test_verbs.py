@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from isoscope import MEASURES, describe, read_run
 from tests.conftest import Answer
 from tests.models import modal
+from tests.tiers import nightly
 
 Isoscope = Callable[..., Answer]
 
@@ -146,8 +147,11 @@ def test_a_cloud_is_kept_when_asked(isoscope: Isoscope, tmp_path: Path, points: 
     assert (read_run(tmp_path / "run").frame().kind == "cloud").all()
 
 
-def test_the_demo_gives_the_same_rows_twice_and_resumes(isoscope: Isoscope, tmp_path: Path) -> None:
-    asked = ("demo", "--steps", 16, "--out")
+@pytest.mark.parametrize("steps", [1, *nightly(16)])
+def test_the_demo_gives_the_same_rows_twice_and_resumes(
+    isoscope: Isoscope, tmp_path: Path, steps: int
+) -> None:
+    asked = ("demo", "--steps", steps, "--out")
     first = isoscope(*asked, tmp_path / "one")
     assert first.code == 0
     assert "step" in first.out
@@ -159,7 +163,7 @@ def test_the_demo_gives_the_same_rows_twice_and_resumes(isoscope: Isoscope, tmp_
     isoscope(*asked, tmp_path / "two")
     pd.testing.assert_frame_equal(one, read_run(tmp_path / "two").frame(), check_exact=True)
     loss = one[one.measure == "loss"].set_index("step").value
-    assert loss[16] < loss[0]
+    assert loss[steps] < loss[0] or steps == 1
 
 
 def test_a_column_that_numbers_the_rows_is_no_dimension(isoscope: Isoscope, tmp_path: Path) -> None:
@@ -212,6 +216,7 @@ def test_a_closed_pipe_loses_nothing(tiny_bert: Path, tmp_path: Path) -> None:
     assert len(rows) == 3 * at[0] + 2 * at[1] - lacking
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_with_a_sentence_and_the_demo_goes_on(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("isoscope"), "demo", "--steps", "64", "--out", tmp_path / "run"]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)

@@ -28,6 +28,7 @@ from tests.lab.test_contrast_fit import made as trials
 from tests.report.made_sweep import a_sweep
 from tests.report.made_training import a_training, facts, watched
 from tests.report.watching import until, version, write_step
+from tests.tiers import nightly
 
 Isoscope = Callable[..., Answer]
 COMMAND = Path(sys.executable).with_name("isoscope")
@@ -70,6 +71,7 @@ def landed(run: Path) -> dict[int, float]:
     return {int(file.name.split("-")[1]): file.stat().st_mtime for file in files}
 
 
+@pytest.mark.nightly
 def test_steps_of_a_real_training_are_told_soon_after_they_land_and_drawn(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with typed("watch", run) as watching:
@@ -130,7 +132,7 @@ def test_a_signal_ends_it_at_once_with_one_line(tmp_path: Path, by: signal.Signa
             version(url)
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", [signal.SIGINT, *nightly(signal.SIGTERM)])
 def test_a_signal_ends_it_amid_a_page_and_with_clients_that_say_and_read_nothing(
     tmp_path: Path, by: signal.Signals
 ) -> None:

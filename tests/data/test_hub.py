@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pytest
 import torch
@@ -22,7 +21,19 @@ from isoscope.data.image import images
 from isoscope.errors import IsoscopeError
 from tests.data.test_images import process
 from tests.data.test_sounds import extract, tone
-from tests.data.written import RANDOM, WAYS, Write, as_lines, as_parquet, as_saved, picture, png, table, wav
+from tests.data.written import (
+    RANDOM,
+    WAYS,
+    Write,
+    as_lines,
+    as_parquet,
+    as_saved,
+    datasets,
+    picture,
+    png,
+    table,
+    wav,
+)
 from tests.models import tiny
 
 WORDS = ["alpha beta", "ünïcödé 北京", "  ", None, "", "last\nlines"]

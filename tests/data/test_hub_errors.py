@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import datasets
 import pytest
 
 from isoscope.data.audio import sounds
@@ -14,7 +13,7 @@ from isoscope.data.image import images
 from isoscope.errors import IsoscopeError
 from tests.data.test_images import process
 from tests.data.test_sounds import extract
-from tests.data.written import Write, as_lines, as_parquet, as_saved, picture, png, table
+from tests.data.written import Write, as_lines, as_parquet, as_saved, datasets, picture, png, table
 
 
 def test_other_recordings_want_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

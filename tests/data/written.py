@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
+import pytest
 from PIL import Image
 from scipy.io import wavfile
 
+datasets = pytest.importorskip("datasets", reason="needs datasets")
 RANDOM = np.random.default_rng(0)
 
 

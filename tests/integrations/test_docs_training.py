@@ -15,6 +15,11 @@ BLOCKS = dict(
         r"^## (.*)\n(?:(?!^##|^```).*\n)*```python\n((?:(?!^```).*\n)*)", PAGE.read_text(), re.MULTILINE
     )
 )
+NEEDS = {
+    "The Trainer of transformers": ("accelerate",),
+    "Lightning": ("lightning",),
+    "Dashboards": ("tensorboard",),
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.* is deprecated")  # inside Lightning
@@ -22,6 +27,8 @@ BLOCKS = dict(
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no accelerator")
 @pytest.mark.parametrize("title", BLOCKS)
 def test_the_block_runs(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in NEEDS.get(title, ()):
+        pytest.importorskip(needed, reason=f"needs {needed}")
     monkeypatch.chdir(tmp_path)
     exec(compile(BLOCKS[title], str(PAGE), "exec"), {"__name__": "training"})
     named = re.findall(r'out="(.*?)"', BLOCKS[title])

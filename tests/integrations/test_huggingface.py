@@ -57,6 +57,7 @@ def trained(
         "seed": 3,
         **way,
     }
+    pytest.importorskip("accelerate", reason="needs accelerate")
     made = transformers.Trainer(
         language_model(),
         transformers.TrainingArguments(**options),

@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from isoscope.errors import IsoscopeError
-from isoscope.integrations.lightning import IsoscopeCallback
 from isoscope.results.store import read_run
 from isoscope.run.alarms import Alarm, AlarmRaised
 from isoscope.run.monitor import Monitor
@@ -28,6 +26,9 @@ from tests.integrations.small import (
     probe,
     sentences,
 )
+
+pl = pytest.importorskip("lightning.pytorch", reason="needs lightning")
+from isoscope.integrations.lightning import IsoscopeCallback  # noqa: E402
 
 STEPS = 6
 WAYS: dict[str, dict[str, Any]] = {

@@ -27,9 +27,8 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 def from_tensorboard(folder: Path) -> Said:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0})
     events.Reload()
     shown: Said = {}
     for name in events.Tags()["scalars"]:
@@ -40,6 +39,7 @@ def from_tensorboard(folder: Path) -> Said:
 
 @pytest.mark.parametrize("given", ["a folder", "a writer"])
 def test_tensorboard(given: str, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs tensorboard")
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(tmp_path)) if given == "a writer" else None
@@ -52,6 +52,7 @@ def test_tensorboard(given: str, tmp_path: Path) -> None:
 
 
 def test_tensorboard_can_be_read_before_it_is_closed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs tensorboard")
     sink: Any = trackers.tensorboard(str(tmp_path))
     sink(3, {"isoscope/a/max": math.nan})
     assert math.isnan(from_tensorboard(tmp_path)[3]["isoscope/a/max"])
@@ -65,7 +66,7 @@ def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.setenv(f"WANDB_{folder}", str(tmp_path))
     for name, value in {"MODE": "offline", "SILENT": "true", "ERROR_REPORTING": "false"}.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
-    import wandb
+    wandb = pytest.importorskip("wandb", reason="needs wandb")
 
     yield wandb
     wandb.teardown()
@@ -136,7 +137,7 @@ def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The library with a store of files here; mlflow-skinny has no other that needs no server."""
     for name in ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_DISABLE_TELEMETRY"):
         monkeypatch.setenv(name, "true")
-    import mlflow
+    mlflow = pytest.importorskip("mlflow", reason="needs mlflow-skinny")
 
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri((tmp_path / "store").as_uri())

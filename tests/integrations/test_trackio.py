@@ -32,7 +32,7 @@ print("shown:" + json.dumps(trackio.SQLiteStorage.get_logs("isoscope", "mine")))
 """
 
 
-@pytest.mark.skipif(find_spec("trackio") is None, reason="trackio is not installed")
+@pytest.mark.skipif(find_spec("trackio") is None, reason="needs trackio")
 @pytest.mark.parametrize("given", ["its run", "the active run"])
 def test_trackio(given: str, tmp_path: Path) -> None:
     told = subprocess.run(  # where its files are is settled when it is imported

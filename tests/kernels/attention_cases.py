@@ -21,10 +21,8 @@ REACH = (3.0, 10.0, 80.0, 0.0)  # the largest score of each head
 LOWEST = torch.finfo(torch.float32).min
 
 
-BACKENDS = (
-    "chunked",
-    pytest.param("triton", marks=pytest.mark.skipif(not find_spec("triton"), reason="needs triton")),
-)
+on_triton = pytest.mark.skipif(not find_spec("triton"), reason="needs triton")
+BACKENDS = ("chunked", pytest.param("triton", marks=on_triton))
 
 
 class Case(NamedTuple):

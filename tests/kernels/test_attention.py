@@ -10,11 +10,26 @@ import torch
 
 from isoscope.geometry import attention as definition
 from isoscope.kernels.attention import STATISTICS, attention_rows, score_rows
-from tests.kernels.attention_cases import BACKENDS, CASES, DEVICE, Case, assert_close, heads, moved, normal
+from tests.kernels.attention_cases import (
+    BACKENDS,
+    CASES,
+    DEVICE,
+    Case,
+    assert_close,
+    heads,
+    moved,
+    normal,
+    on_triton,
+)
+from tests.tiers import nightly
 
 # NumPy, under the interpreter, warns of what a GPU computes in silence: 0/0 of rows that see nothing
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-HALVES = {"causal", "as in T5", "left-padded mask", "window"}  # these in every precision, the rest in float32
+# One case a feature, which Triton's interpreter runs in `make test`; the rest of its grid is for the night
+FEATURES = {
+    "causal lengths", "causal window", "left-padded mask", "as in T5", "bias", "key bias",
+    "soft-cap and mask", "scale",
+}  # fmt: skip
 
 
 def inputs(case: Case, dtype: torch.dtype) -> tuple[list[torch.Tensor], dict[str, object]]:
@@ -24,12 +39,27 @@ def inputs(case: Case, dtype: torch.dtype) -> tuple[list[torch.Tensor], dict[str
     return [part.to(DEVICE, dtype) for part in made], options
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-def test_rows_are_those_of_the_definition(case: Case, dtype: torch.dtype, backend: str) -> None:
-    if backend == "triton" and DEVICE == "cpu" and dtype != torch.float32 and case.name not in HALVES:
-        pytest.skip("the interpreter is slow; on a GPU this runs")
+def test_chunked_rows_are_those_of_the_definition(case: Case, dtype: torch.dtype) -> None:
+    as_defined(case, dtype, "chunked")
+
+
+@on_triton
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [
+        (case, dtype) if dtype == torch.float32 and case.name in FEATURES else nightly((case, dtype))[0]
+        for dtype in (torch.float32, torch.bfloat16, torch.float16)
+        for case in CASES
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_triton_rows_are_those_of_the_definition(case: Case, dtype: torch.dtype) -> None:
+    as_defined(case, dtype, "triton")
+
+
+def as_defined(case: Case, dtype: torch.dtype, backend: str) -> None:
     (q, k), options = inputs(case, dtype)
     found = attention_rows(q, k, backend=backend, **options)
     assert_close(found, definition.attention_rows(q, k, **options))
@@ -46,7 +76,7 @@ def test_float64_stays_float64(case: Case) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("t", "s"), [(1, 63), (63, 1), (1000, 1000)])
+@pytest.mark.parametrize(("t", "s"), [(1, 63), (63, 1), (130, 130), *nightly((1000, 1000))])
 @pytest.mark.parametrize("causal", [True, False])
 def test_lengths(t: int, s: int, causal: bool, backend: str) -> None:
     generator = torch.Generator().manual_seed(t)

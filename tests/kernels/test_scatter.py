@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels import scatter
+from tests.tiers import nightly
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -57,7 +58,7 @@ def test_by_slices(dtype: torch.dtype) -> None:
 @on_triton
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shift", [0.0, 0.3, 30.0])
-@pytest.mark.parametrize(("n", "width"), [(1, 16), (77, 45), (700, 33)])
+@pytest.mark.parametrize(("n", "width"), [(1, 16), (77, 45), *nightly((700, 33))])
 def test_by_digits(n: int, width: int, shift: float, dtype: torch.dtype) -> None:
     points, kept = made(n, width, shift, dtype)
     mean = mean_of(points, kept)
@@ -109,6 +110,7 @@ def test_what_is_tiny_or_the_same_everywhere_has_no_scatter() -> None:
 
 
 @on_triton
+@pytest.mark.nightly
 def test_the_largest_numbers_fill_their_digits() -> None:
     """Every row at the ends of the range: no digit and no sum runs over."""
     sign = torch.where(torch.rand(3000, 1) > 0.5, 1.0, -1.0)

@@ -21,6 +21,7 @@ from isoscope.lab.training import Diverged, Recipe
 from isoscope.lab.variants.table import VARIANTS
 from isoscope.results import store
 from isoscope.results.store import read_run
+from tests.tiers import nightly
 
 TINY = Experiment(layers=1, width=8, heads=2, length=8, checkpoints="2", recipe=Recipe(steps=4, batch_size=2))
 SITE = ["step", "kind", "layer", "head", "measure"]
@@ -55,7 +56,7 @@ def assert_same(out: Path, whole: Path) -> None:
     assert there == {file.relative_to(whole) for file in whole.rglob("*")}
 
 
-@pytest.mark.parametrize("attention", ["softmax", "centred", "sigma"])
+@pytest.mark.parametrize("attention", nightly("softmax", "centred", "sigma"))
 def test_killed_at_every_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attention: str) -> None:
     experiment = replace(TINY, attention=attention)
     real, count = store.write_whole, 0
@@ -98,6 +99,7 @@ CODE = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("attention", ["centred"])
 def test_killed_for_good_three_times(tmp_path: Path, attention: str) -> None:
     """Real processes, ended by SIGKILL while they train and write; then one that comes to the end."""

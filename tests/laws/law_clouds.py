@@ -8,22 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
+from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """Vectors, the sequence of each (None: every vector stands alone), a key a sequence.
+class Records(dict[tuple[type[Stat], int], Stat]):
+    """The records of a batch by kind and number of parts, each folded when it is first asked for."""
 
-    Every vector has a position and a token; `other` [n, 3] is what another layer has there.
+    def __init__(self, batches: Sequence[Vectors]) -> None:
+        self.batches = batches
+
+    def __missing__(self, asked: tuple[type[Stat], int]) -> Stat:
+        kind, parts = asked
+        folded = reduce(lambda one, other: one.merge(other), [kind.of(seen, parts) for seen in self.batches])
+        return self.setdefault(asked, folded)
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Vectors, the sequence of each (None: every vector stands alone), one key per sequence.
+
+    Every vector has a position and a token; `other` [n, 3] is what another layer has there. A cloud keeps
+    its records, so that all measures read what was folded once, as in a run.
     """
 
     points: Tensor
@@ -41,6 +56,31 @@ class Cloud:
 
     def _see(self, points: Tensor) -> Vectors:
         return Vectors.see(points, self.sequence, self.key, position=self.position, token=self.token)
+
+    @cached_property
+    def records(self) -> Records:
+        """Records of the whole cloud at once."""
+        return Records([self.seen()])
+
+    @cached_property
+    def records_elsewhere(self) -> Records:
+        """Records of the whole cloud as the other layer has it."""
+        return Records([self.seen_elsewhere()])
+
+    @cached_property
+    def merged(self) -> Records:
+        """Records merged from batches of one sequence each, in reverse order."""
+        return Records([batch.seen() for batch in self.batches])
+
+    @cached_property
+    def merged_elsewhere(self) -> Records:
+        """Merged records of the cloud as the other layer has it."""
+        return Records([batch.seen_elsewhere() for batch in self.batches])
+
+    @cached_property
+    def batches(self) -> list[Cloud]:
+        """The sequences one by one, from the last."""
+        return [self.take([s]) for s in reversed(range(len(self.key)))]
 
     def rows(self, index: Tensor) -> Cloud:
         """These vectors; sequences keep their numbers, and vectors that stand alone their keys."""

@@ -6,17 +6,15 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from isoscope.measures import table
 from isoscope.measures.base import Measure, Reading
-from isoscope.stats.base import Stat
 from isoscope.stats.reservoir import SIZE, Reservoir
-from isoscope.stats.seen import Vectors
-from tests.laws.law_clouds import DTYPES, ODD, Cloud, cloud, gaussian, rotation, words
+from tests.laws.law_clouds import DTYPES, ODD, Cloud, Records, cloud, gaussian, rotation, words
 
 RELATIVE, ABSOLUTE, MERGED = 1e-5, 1e-6, 1e-9  # the same everywhere
 
@@ -108,13 +106,16 @@ def close(got: float, expected: float, relative: float = RELATIVE, absolute: flo
     return abs(got - expected) <= absolute + relative * abs(expected)
 
 
-def read(measure: Measure, seen: Vectors, elsewhere: Vectors, parts: int = 2) -> Reading:
-    here = {stat: stat.of(seen, parts) for stat in measure.stats}
-    return measure.reading(here, {measure.stats[0]: measure.stats[0].of(elsewhere, parts)})
+def read(measure: Measure, records: Records, elsewhere: Records | None = None, parts: int = 2) -> Reading:
+    """Read a measure from the records of a cloud, and of the cloud elsewhere if it compares layers."""
+    here = {stat: records[stat, parts] for stat in measure.stats}
+    first = measure.stats[0]
+    there = {first: elsewhere[first, parts]} if measure.against and elsewhere is not None else {}
+    return measure.reading(here, there)
 
 
 def reading(measure: Measure, cloud: Cloud, parts: int = 2) -> Reading:
-    return read(measure, cloud.seen(), cloud.seen_elsewhere(), parts)
+    return read(measure, cloud.records, cloud.records_elsewhere, parts)
 
 
 def defined(measure: Measure, cloud: Cloud) -> float:
@@ -150,13 +151,7 @@ def within_bounds(measure: Measure, cloud: Cloud) -> None:
 
 def merged_as_whole(measure: Measure, cloud: Cloud) -> None:
     """Read from records merged out of batches: the same number, null and interval."""
-    batches = [cloud.take([s]) for s in reversed(range(len(cloud.key)))]
-
-    def joined(stat: type[Stat], seen: Callable[[Cloud], Vectors]) -> Stat:
-        return reduce(lambda one, other: one.merge(other), [stat.of(seen(batch), 2) for batch in batches])
-
-    here = {stat: joined(stat, Cloud.seen) for stat in measure.stats}
-    merged = measure.reading(here, {measure.stats[0]: joined(measure.stats[0], Cloud.seen_elsewhere)})
+    merged = read(measure, cloud.merged, cloud.merged_elsewhere)
     whole = reading(measure, cloud)
     for name in ("value", "null", "low", "high"):
         one, other = getattr(merged, name), getattr(whole, name)

@@ -17,10 +17,9 @@ from torch import Tensor
 from isoscope.data.keys import content_keys
 from isoscope.measures.base import Measure, Reading
 from isoscope.measures.null import draws, isotropic_spectra
-from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
-from isoscope.stats.within import Within
-from tests.laws.law_measures import KINDS
+from tests.laws.law_clouds import Records
+from tests.laws.law_measures import KINDS, read
 
 Readings = dict[str, list[Reading]]
 
@@ -28,12 +27,9 @@ Readings = dict[str, list[Reading]]
 def read_all(
     measures: Iterable[Measure], seen: Vectors, into: Readings, elsewhere: Vectors | None = None
 ) -> None:
-    records: dict[type[Stat], Stat] = {}
+    records, there = Records([seen]), Records([elsewhere]) if elsewhere else None
     for measure in measures:
-        for stat in set(measure.stats) - records.keys():
-            records[stat] = stat.of(seen, 2)
-        there = {measure.stats[0]: measure.stats[0].of(elsewhere, 2)} if elsewhere and measure.against else {}
-        into.setdefault(measure.name, []).append(measure.reading(records, there))
+        into.setdefault(measure.name, []).append(read(measure, records, there))
 
 
 def isotropic_readings(measures: Iterable[Measure], n: int, width: int, times: int) -> Readings:
@@ -128,10 +124,23 @@ def _truth(drift: float, spread: tuple[float, ...]) -> dict[str, float]:
 
 @cache
 def _truth_within(stream: Stream) -> dict[str, float]:
-    """Of 40,000 sequences; the readings themselves are held to their definitions elsewhere."""
-    record = Within.of(stream.draw(40_000, torch.Generator().manual_seed(8)))
-    parts = {"intra_similarity": record.similarity, "rank_residual": record.residual}
-    found = {name: float(part.total.sum() / part.sequences.sum()) for name, part in parts.items()}
+    """The mean over the sequences of two vectors or more, of 40,000, straight from the definitions."""
+    seen = stream.draw(40_000, torch.Generator().manual_seed(8))
+    points, label = seen.points, seen.sequence
+    assert label is not None
+    count = torch.bincount(label).double()
+
+    def by_sequence(values: Tensor) -> Tensor:
+        return values.new_zeros(len(count), *values.shape[1:]).index_add_(0, label, values)
+
+    total = by_sequence(points)
+    along = torch.cosine_similarity(points, total[label])
+    apart = (points - (total / count[:, None])[label]).square().sum(1)
+    numbers = {
+        "intra_similarity": by_sequence(along) / count,
+        "rank_residual": (by_sequence(apart) / by_sequence(points.square().sum(1))).sqrt(),
+    }
+    found = {name: float(number[count > 1].mean()) for name, number in numbers.items()}
     between = _truth(stream.drift, stream.spread)["mean_cosine_between"]
     return found | {"intra_similarity_adjusted": found["intra_similarity"] - between}
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.laws.law_measures import KINDS, MEASURES
 from tests.laws.law_sampling import Stream, covers, simulate, width_of
+from tests.tiers import nightly
 
-STREAMS = 300
 ROUND, FLAT, ALONG = (1.0,) * 8, (0.1, 1.0, *(0.1,) * 6), (1.0, *(0.1,) * 7)
 CLOUDS = {
     "round, no drift": (0.0, ROUND),
@@ -28,19 +28,20 @@ CLOUDS = {
 WITH_INTERVAL = [m for m in MEASURES if KINDS[m.name].interval and "tokens" not in m.needs]
 
 
+@pytest.mark.parametrize("streams", [100, *nightly(300)])
 @pytest.mark.parametrize("sequences", [12, 40, 200])
 @pytest.mark.parametrize("lengths", ["even", "ragged"])
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_intervals_cover(cloud, lengths, sequences):
+def test_intervals_cover(cloud, lengths, sequences, streams):
     drift, spread = CLOUDS[cloud]
     stream = Stream(drift, spread, lengths)
-    covers(simulate(WITH_INTERVAL, stream, sequences, STREAMS), stream.truth())
+    covers(simulate(WITH_INTERVAL, stream, sequences, streams), stream.truth())
 
 
 def test_intervals_are_no_wider_than_they_must_be():
     """With drift and sequences enough they miss the truth now and then, and shrink as 1/√sequences."""
     stream = Stream(4.0, ROUND, "even")
-    few, many = (simulate(WITH_INTERVAL, stream, sequences, STREAMS) for sequences in (40, 360))
+    few, many = (simulate(WITH_INTERVAL, stream, sequences, 300) for sequences in (40, 360))
     covers(many, stream.truth(), least=0.92, most=0.99)
     for measure in WITH_INTERVAL:
         assert 2.3 < width_of(few[measure.name]) / width_of(many[measure.name]) < 4.0  # √(360/40) = 3

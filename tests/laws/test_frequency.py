@@ -17,13 +17,15 @@ import torch
 from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
 from isoscope.stats.seen import Vectors
+from tests.laws.law_clouds import Records
 from tests.laws.law_measures import read
+from tests.tiers import nightly
 
 KINDS, BANDS = ("mean_cosine", "relative_drift"), ("rare", "middle", "frequent")
 NAMES = [f"{kind}_{band}" for kind in KINDS for band in BANDS]
 MEASURES = choose(["frequency_correlation", *NAMES])
 TYPES, LENGTH, SEQUENCES, WIDTH = 900, 60, 200, 6
-TIMES = 40  # corpora
+over_times = pytest.mark.parametrize("times", [20, *nightly(40)])  # corpora
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ class Corpus:
     def readings(self, times: int) -> dict[str, list[Reading]]:
         found: dict[str, list[Reading]] = {measure.name: [] for measure in MEASURES}
         for seed in range(times):
-            seen = self.draw(seed)
+            records = Records([self.draw(seed)])
             for measure in MEASURES:
-                found[measure.name].append(read(measure, seen, seen))
+                found[measure.name].append(read(measure, records))
         return found
 
 
@@ -67,17 +69,18 @@ NULLS = {
 }
 
 
+@over_times
 @pytest.mark.parametrize("name", NULLS)
-def test_in_a_null_corpus_frequency_makes_no_difference(name):
+def test_in_a_null_corpus_frequency_makes_no_difference(name, times):
     """The correlation's interval holds 0 about 19 times of 20; the bands' mean cosines are the same."""
-    found = NULLS[name].readings(TIMES)
+    found = NULLS[name].readings(times)
     holds = [r.low <= 0 <= r.high for r in found["frequency_correlation"]]
-    assert np.mean(holds) >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / TIMES)
+    assert np.mean(holds) >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / times)
     correlations = np.array([r.value for r in found["frequency_correlation"]])
-    assert abs(correlations.mean()) < 3 * correlations.std() / math.sqrt(TIMES)
+    assert abs(correlations.mean()) < 3 * correlations.std() / math.sqrt(times)
     rare, frequent = (np.array([r.value for r in found[f"mean_cosine_{b}"]]) for b in ("rare", "frequent"))
     apart = rare - frequent
-    assert abs(apart.mean()) < 3 * apart.std() / math.sqrt(TIMES)
+    assert abs(apart.mean()) < 3 * apart.std() / math.sqrt(times)
 
 
 @pytest.mark.parametrize("own", [0.0, 1.0])
@@ -102,13 +105,14 @@ def test_frequent_tokens_pushed_are_found_with_the_other_sign():
         token=seen.token,
     )
     (measure,) = choose(["frequency_correlation"])
-    assert read(measure, moved, moved).low > 0.2
+    assert read(measure, Records([moved])).low > 0.2
 
 
+@over_times
 @pytest.mark.parametrize("name", ["types and contexts", "no drift"])
-def test_the_bands_intervals_cover_what_all_types_of_a_language_would_show(name):
+def test_the_bands_intervals_cover_what_all_types_of_a_language_would_show(name, times):
     """Truth: types without end, drift δ of e₀ and own and context noise; the mean direction is along e₀."""
-    corpus, times = NULLS[name], TIMES
+    corpus = NULLS[name]
     random = torch.Generator().manual_seed(5)
     spread = math.hypot(corpus.own, corpus.context)
     points = spread * torch.randn(400_000, WIDTH, generator=random, dtype=torch.float64)
@@ -125,7 +129,7 @@ def test_the_bands_intervals_cover_what_all_types_of_a_language_would_show(name)
 
 def test_positions_that_are_not_tokens_have_no_frequency():
     seen = NULLS["no drift"].draw(0)
-    bare = Vectors.see(seen.points, seen.sequence, seen.key)
+    records = Records([Vectors.see(seen.points, seen.sequence, seen.key)])
     for measure in MEASURES:
-        found = read(measure, bare, bare)
+        found = read(measure, records)
         assert math.isnan(found.value) and found.note == "positions here are not tokens"

@@ -16,7 +16,7 @@ from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments
 from isoscope.stats.seen import Vectors
 from tests.laws import law_stats
-from tests.laws.law_clouds import ODD, cloud, gaussian
+from tests.laws.law_clouds import ODD, Records, cloud, gaussian
 from tests.laws.law_measures import (
     agrees_with_definition,
     any_dtype,
@@ -244,8 +244,7 @@ def test_an_interval_that_takes_every_vector_for_itself_does_not_cover():
     for _ in range(300):
         seen = stream.draw(40, random)
         key = torch.randint(0, 2**62, (len(seen.points),), generator=random)
-        alone = Vectors.see(seen.points, None, key)
-        found.append(read(measure, alone, alone))
+        found.append(read(measure, Records([Vectors.see(seen.points, None, key)])))
     with pytest.raises(AssertionError, match="covers"):
         covers({"mean_norm": found}, stream.truth())
 

@@ -14,6 +14,7 @@ from scipy import stats
 from isoscope.measures.null import expected, isotropic_spectra
 from tests.laws.law_measures import KINDS, MEASURES
 from tests.laws.law_sampling import Stream, isotropic_readings, null_holds, simulate
+from tests.tiers import nightly
 
 # (vectors, dimensions, clouds); half of them have fewer vectors than dimensions
 SIZES = (
@@ -29,9 +30,10 @@ SIZES = (
 )
 
 
+@pytest.mark.parametrize("share", [0.25, *nightly(1)])
 @pytest.mark.parametrize(("n", "width", "times"), SIZES)
-def test_the_null_is_what_isotropic_clouds_show(n, width, times):
-    for name, readings in isotropic_readings(MEASURES, n, width, times).items():
+def test_the_null_is_what_isotropic_clouds_show(n, width, times, share):
+    for name, readings in isotropic_readings(MEASURES, n, width, max(30, int(share * times))).items():
         null_holds(name, readings, n, width)
 
 

@@ -9,6 +9,7 @@ import torch
 from isoscope.data.keys import content_keys
 from isoscope.measures.within import MEASURES
 from isoscope.stats.seen import Vectors
+from tests.laws.law_clouds import Records
 from tests.laws.law_measures import read
 
 
@@ -23,7 +24,7 @@ def test_the_null_is_what_isotropic_sequences_show(measure, width):
     for _ in range(10):
         points = torch.randn(len(label), width, generator=random)
         seen = Vectors.see(points, label, content_keys(torch.arange(200)[:, None], 0))
-        found = read(measure, seen, seen)
+        found = read(measure, Records([seen]))
         values.append(found.value)
         nulls.append(found.null)
     assert abs(np.mean(values) - np.mean(nulls)) < 1 / width
@@ -33,6 +34,6 @@ def test_vectors_that_stand_alone_have_nothing_inside():
     points = torch.randn(20, 4)
     for measure in MEASURES:
         seen = Vectors.see(points, None, content_keys(points, 0))
-        found = read(measure, seen, seen)
+        found = read(measure, Records([seen]))
         assert np.isnan(found.value)
         assert found.note == "needs a sequence of 2 vectors that are not zero"

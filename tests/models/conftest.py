@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.models import tiny
-
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a saved model, by family."""
+    from tests.models import tiny  # imports transformers, without which the tap is tested too
+
     return cache(lambda family: tiny.save(family, tmp_path_factory.mktemp(family)))

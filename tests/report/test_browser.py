@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +11,10 @@ import pytest
 from isoscope.report.colours import AMOUNT, MEASURES
 from isoscope.report.page import page
 from isoscope.results.schema import Row, frame
+from tests.report.browser import Opened, brightness
 from tests.report.made import a_run, attended, clouds, compared, layered, part_rows, row, trained, whole
 from tests.report.test_clouds import pictures
 
-ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 HOSTILE = [
     row("mean_cosine_between", 0.1 * i, half=0.01, layer=i, model="</script><b>", note="%{x}")
     for i in range(3)
@@ -41,60 +30,6 @@ RUNS = {
     "attention": whole("m") + attended(heads=3) + attended(heads=3, kind="cross_attention"),
     "heads": attended(heads=32, depth=32),
 }
-MARKS = "svg.main-svg .trace .points path, .heatmaplayer image"
-DRAWN = f"nodes => nodes.filter(n => n.querySelector('{MARKS}')).length"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no Chromium or Chrome on this machine: the page is not opened in a browser")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as tool:
-        opened = tool.chromium.launch(executable_path=found, args=list(ARGUMENTS))
-        yield opened
-        opened.close()
-
-
-class Opened:
-    """A page opened from disk, with everything it complained of or asked for."""
-
-    def __init__(self, browser: Any, file: Path, **given: Any) -> None:
-        self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | given))
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(file.as_uri())
-        self.settle()
-
-    def settle(self) -> None:
-        """Wait until all is drawn that is not folded."""
-        waiting = "[...document.querySelectorAll('.plot:not(.js-plotly-plot)')]"
-        self.page.wait_for_function(
-            f"() => {waiting}.every((n) => n.closest('details:not([open]), [hidden]'))"
-        )
-
-    def unfold(self) -> None:
-        """Open every section."""
-        self.page.locator("details.section").evaluate_all("all => all.forEach((one) => (one.open = true))")
-        self.settle()
-
-    def drawn(self, within: str = "") -> int:
-        """How many figures show their points."""
-        return int(self.page.locator(f"{within} .plot").evaluate_all(DRAWN))
-
-    def count(self, selector: str) -> int:
-        return int(self.page.locator(selector).count())
-
-    def column(self, name: str) -> list[str]:
-        at = "[...document.querySelectorAll('table.rows th')].findIndex((h) => h.innerText.startsWith(name))"
-        cells = "[...document.querySelectorAll('table.rows tbody tr')].map((r) => r.cells[at].innerText)"
-        return list(self.page.evaluate(f"(name) => {{ const at = {at}; return {cells}; }}", name))
 
 
 def write(folder: Path, rows: list[Row], points: pd.DataFrame | None = None) -> Path:
@@ -160,11 +95,6 @@ def test_the_table_is_filtered_copied_and_saved(browser: Any, tmp_path: Path) ->
     assert shown.count() == 13
     assert opened.complaints == []
     opened.context.close()
-
-
-def brightness(colour: str) -> float:
-    parts = [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
-    return sum(parts) / 3
 
 
 def test_figures_follow_a_dark_screen_and_back(browser: Any, tmp_path: Path) -> None:

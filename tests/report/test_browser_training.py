@@ -9,10 +9,8 @@ import pytest
 
 from isoscope.report.colours import ALARM
 from isoscope.report.page import page
+from tests.report.browser import Opened
 from tests.report.made_training import a_training, alarm, facts, watched
-from tests.report.test_browser import Opened, browser
-
-__all__ = ["browser"]
 
 STEPS = [0, 1, 4, 25, 100, 200, 400]
 HOVER = ".hoverlayer text"

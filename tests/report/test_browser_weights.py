@@ -13,11 +13,9 @@ from isoscope.report.page import page
 from isoscope.report.planes import AREAS
 from isoscope.results.schema import frame
 from tests.report import made_weights as made
+from tests.report.browser import Opened
 from tests.report.made import attended, whole
-from tests.report.test_browser import Opened, browser
 from tests.report.test_clouds import pictures as clouds
-
-__all__ = ["browser"]
 
 STATUS = ".weighed [role=status]"
 RINGS = """() => [...document.querySelectorAll('.planes .plot')].map(({ data }) => {

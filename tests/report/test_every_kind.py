@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from isoscope.cli.pages import page_of
 from isoscope.lab import block
@@ -28,11 +27,8 @@ from tests.papers.cases_godey2024 import CASES
 from tests.plot.made import BERT
 from tests.plot.made import folder as planted
 from tests.report import made, made_sweep
-from tests.report.test_accessible import SERIOUS
-from tests.report.test_browser import Opened, brightness, browser
+from tests.report.browser import Opened, brightness, violations
 from tests.report.test_clouds import pictures
-
-__all__ = ["browser"]
 
 KINDS = (
     "measure", "compare", "weights", "sweep", "train", "contrast", "block", "reproduce", "impact", "advise",
@@ -169,7 +165,6 @@ DRAWN = """(node) => {
 FOCUSABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, select, summary, [tabindex='0']")].filter(
     (one) => one.checkVisibility() && !one.closest("details:not([open]) > :not(summary)"))"""
-SMALL = "document.querySelectorAll('tbody tr:nth-child(n+7)').forEach((one) => one.remove())"
 KEYS = "(at) => [...document.querySelectorAll('.rows tbody tr')].map((row) => row.cells[at].dataset.key)"
 
 
@@ -191,6 +186,14 @@ def opened(file: Path, browser: Any) -> Iterator[Opened]:
     page.unfold()
     yield page
     page.context.close()
+
+
+@pytest.fixture(autouse=True)
+def silent_and_alone(opened: Opened, file: Path) -> Iterator[None]:
+    """Whatever a test does to the page, the page complains of nothing and asks for nothing."""
+    yield
+    assert opened.complaints == []
+    assert {url.partition("#")[0] for url in opened.asked} == {file.as_uri()}
 
 
 def seen(opened: Opened, width: int, scheme: str) -> None:
@@ -272,13 +275,5 @@ def test_it_fits_the_screen_in_its_colours(opened: Opened, width: int, scheme: s
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_axe_finds_nothing_serious(opened: Opened, width: int, scheme: str) -> None:
     seen(opened, width, scheme)
-    opened.page.evaluate(SMALL)  # of a table of a thousand lines six will do, in a tenth of the time
-    asked = {"resultTypes": ["violations"], "elementRef": False}
-    found = Axe().run(opened.page, {"exclude": [[".main-svg"]]}, asked).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in SERIOUS] == []
-
-
-def test_it_was_silent_and_alone(opened: Opened, file: Path) -> None:
-    """The last: whatever was done to the page, it complained of nothing and asked for nothing."""
-    assert opened.complaints == []
-    assert {url.partition("#")[0] for url in opened.asked} == {file.as_uri()}
+    # plotly draws .main-svg; of a table of a thousand lines six will do, in a tenth of the time
+    assert violations(opened.page, ".main-svg", "tbody tr:nth-child(n+7)") == []

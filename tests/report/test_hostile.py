@@ -23,12 +23,10 @@ from isoscope.results.schema import COLUMNS, Run, frame
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN
 from tests.report import made, made_training
+from tests.report.browser import Opened
 from tests.report.made_sweep import TOLD, between, moving
-from tests.report.test_browser import Opened, browser
 from tests.report.test_clouds import pictures
 from tests.report.test_every_kind import DRAWN, KINDS, folder_once, seen
-
-__all__ = ["browser"]
 
 NAME = """<script>window.bad = 1</script><img src=x onerror="window.bad = 2">'"&amp;`%{x}"""
 FIXED = ("as it is", "before")  # what the rows of an impact and of advice are told by
@@ -183,6 +181,7 @@ def filled(rows: pd.DataFrame, random: np.random.Generator, level: float = 0.5) 
     return rows.assign(value=value, low=value - 0.02, high=value + 0.02)
 
 
+@pytest.mark.nightly
 def test_200_layers_of_128_heads(browser: Any, tmp_path: Path) -> None:
     rows = filled(table(200, 128, OF_HEADS[:1]), np.random.default_rng(0))
     text = page(made.a_run(), rows, {"m": {}})
@@ -199,6 +198,7 @@ def test_200_layers_of_128_heads(browser: Any, tmp_path: Path) -> None:
     judged(opened)
 
 
+@pytest.mark.nightly
 def test_a_thousand_steps_of_training(browser: Any, tmp_path: Path) -> None:
     steps = list(range(0, 10_000, 10))
     rows, facts = made_training.watched(steps, layers=2, heads=1), made_training.facts(steps)
@@ -221,6 +221,7 @@ def a_thousand(path: Path) -> RunFolder:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_sweep_of_a_thousand_checkpoints_opens_in_under_three_seconds(browser: Any, tmp_path: Path) -> None:
     """2.3 s until all is drawn, of the browser's own time: others may want the processor."""
     text = sweep_page(a_thousand(tmp_path))

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from isoscope.report.sweep import sweep_page
+from tests.report.browser import Opened
 from tests.report.made_sweep import STEPS, a_sweep, finding
-from tests.report.test_browser import Opened, browser
-
-__all__ = ["browser"]
 
 RANGE = "document.querySelector('#directions .plot').layout.xaxis.range"
 X = "document.querySelector('#directions .plot').data.find((one) => one.type === 'heatmap').x"

@@ -13,11 +13,9 @@ from isoscope.report.page import page
 from isoscope.report.watch import Watch
 from isoscope.report.watched import served_library
 from isoscope.results.store import open_run, read_run
+from tests.report.browser import Opened
 from tests.report.made_training import a_training, facts, watched
-from tests.report.test_browser import Opened, browser
 from tests.report.watching import serving
-
-__all__ = ["browser"]
 
 STEPS = [0, 1, 4, 25]
 

@@ -18,6 +18,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.results import store
 from isoscope.run.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe
+from tests.tiers import nightly
 
 STEPS = 4
 MEASURES = ["mean_cosine", "mean_norm", "entropy"]
@@ -55,7 +56,7 @@ def once_each(rows: pd.DataFrame) -> bool:
     return not rows.duplicated(["step", "kind", "layer", "head", "measure"]).any()
 
 
-@pytest.mark.parametrize("moment", ["before", "half", "after"])
+@pytest.mark.parametrize("moment", ["half", *nightly("before", "after")])
 def test_killed_at_every_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     whole = training(tmp_path / "whole", [])
     real = store.write_whole
@@ -132,6 +133,7 @@ def test_a_strange_folder_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.tex").exists()
 
 
+@pytest.mark.nightly
 def test_killed_for_good_three_times(tmp_path: Path) -> None:
     """Real processes, ended by SIGKILL while they write; then one that comes to the end."""
     whole = training(tmp_path / "whole", [], steps=12)

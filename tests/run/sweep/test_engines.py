@@ -58,6 +58,7 @@ def test_two_processes_give_the_same_rows(trained: Path, tmp_path: Path, plain: 
     same(folder, plain)
 
 
+@pytest.mark.nightly
 def test_a_process_that_dies_once_costs_nothing_and_one_that_always_dies_a_row(
     trained: Path, tmp_path: Path, plain: pd.DataFrame
 ) -> None:
@@ -134,7 +135,7 @@ def _numbered(count: int) -> list[Any]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """A real cluster of one node with two CPUs: its address."""
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="needs ray")
     os.environ.update({name: value for name, value in on_ray._QUIET.items() if name not in os.environ})
     from ray.cluster_utils import Cluster
 
@@ -174,6 +175,7 @@ def test_ray_gives_the_same_rows_also_where_a_worker_is_killed(
     same(folder, plain)
 
 
+@pytest.mark.nightly
 def test_ray_gives_up_on_a_task_that_always_dies(
     trained: Path, tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

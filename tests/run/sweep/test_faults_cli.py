@@ -180,6 +180,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pointed]:
         yield found
 
 
+@pytest.mark.nightly
 def test_a_hub_within_a_disk_budget(there: Pointed, tmp_path: Path) -> None:
     """Twelve checkpoints of .8 MB through 2 MB; a late one under an early name is found."""
     paths = walk(tmp_path / "models", STEPS, width=128)

@@ -18,6 +18,7 @@ from isoscope.run.sweep import samples, verify
 from isoscope.run.sweep.checkpoints import in_folder
 from isoscope.run.sweep.local import processes
 from tests.run.sweep.swept import asides, in_rows_order, some, swept
+from tests.tiers import nightly
 
 FEW = 3
 
@@ -31,7 +32,7 @@ def patched(monkeypatch: pytest.MonkeyPatch, write: object) -> None:
         monkeypatch.setattr(module, "write_whole", write)
 
 
-@pytest.mark.parametrize("moment", ["before", "half", "after"])
+@pytest.mark.parametrize("moment", ["half", *nightly("before", "after")])
 def test_killed_at_every_write(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -132,6 +133,7 @@ def child(trained: Path, out: Path, workers: int) -> None:
     swept(trained, out, some(trained, MANY), processes(workers, 1))
 
 
+@pytest.mark.nightly
 def test_killed_for_good_three_times(trained: Path, tmp_path: Path) -> None:
     """Real processes, with and without workers, ended by SIGKILL as they measure; then one to the end."""
     out = tmp_path / "run"

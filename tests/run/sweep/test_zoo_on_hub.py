@@ -11,6 +11,7 @@ import pytest
 from isoscope.results.store import read_run
 from tests.run.sweep.pointed import Pointed, pointed
 from tests.run.sweep.trajectory import walk
+from tests.tiers import nightly
 
 VERB = """
 import sys
@@ -63,7 +64,10 @@ def test_a_name_is_measured_and_weighed(there: Pointed, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "pattern", "steps"),
-    [("pythia-70m", "step{0,1000}", {0, 1000}), ("multiberts", "step_{0,20}k", {0, 20000})],
+    [
+        ("pythia-70m", "step{0,1000}", {0, 1000}),
+        *nightly(("multiberts", "step_{0,20}k", {0, 20000})),
+    ],
 )
 def test_a_name_is_swept(there: Pointed, tmp_path: Path, name: str, pattern: str, steps: set[int]) -> None:
     run = said(there, tmp_path, "sweep", name, "--revisions", pattern, "--workers", 0, *FEW)
