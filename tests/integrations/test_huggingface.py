@@ -23,6 +23,7 @@ from tests.integrations.small import (
     probe,
     sentences,
 )
+from tests.tiers import nightly
 
 STEPS = 6
 WAYS: dict[str, dict[str, Any]] = {
@@ -77,7 +78,7 @@ def watching(**options: Any) -> IsoscopeCallback:
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of torch's compiler, of its own doing
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*(way for way in WAYS if way != "compiled"), *nightly("compiled")])
 def test_training_is_the_same_with_and_without(way: str, tmp_path: Path) -> None:
     callback = watching(out=tmp_path / "run")
     alone, watched = trained(tmp_path / "a", **WAYS[way]), trained(tmp_path / "b", callback, **WAYS[way])

@@ -28,6 +28,7 @@ from isoscope.lab.variants.table import VARIANTS
 from isoscope.models.weights import open_weights
 from tests.lab.test_learning import KEYS, VALUES, recall
 from tests.models import tiny
+from tests.tiers import nightly
 
 Loss = Callable[[Transformer, torch.Generator], Tensor]
 SMALL = Shape(7, width=8, layers=2, heads=2, length=6)
@@ -301,6 +302,7 @@ def trained(
     return model.eval()
 
 
+@pytest.mark.nightly
 def test_locater_keeps_the_trace_and_narrows_the_spectrum():
     shape = Shape(
         KEYS + VALUES, width=24, layers=1, heads=2, length=KEYS + 1, vectors=True, outputs=VALUES
@@ -320,8 +322,11 @@ def test_locater_keeps_the_trace_and_narrows_the_spectrum():
 
 @pytest.mark.parametrize(
     ("attention", "target"),
-    [(name, 0.4) for name in ("softmax", "qk-norm", "sigmoid", "sparsemax", "differential")]
-    + [("softmax", 0.8)],
+    [
+        ("softmax", 0.8),
+        ("differential", 0.4),
+        *nightly(*((name, 0.4) for name in ("softmax", "qk-norm", "sigmoid", "sparsemax"))),
+    ],
 )
 def test_attention_is_as_sharp_as_it_is_told_to_be(attention: str, target: float):
     shape = Shape(7, width=16, layers=1, heads=2, length=8, attention=attention)

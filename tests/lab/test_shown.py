@@ -20,6 +20,7 @@ from isoscope.models.attention import Attended, attention_tap
 from isoscope.models.shown import mixed, weigh
 from isoscope.sites import Site
 from tests.lab import naive
+from tests.tiers import nightly
 
 LENGTH, SIZE = 7, 9
 ROWS = ("entropy", "normalised_entropy", "largest_weight", "effective_keys", "sink_mass", "attended_distance")
@@ -160,7 +161,11 @@ def test_looking_changes_no_bit(variant: Variant, training: bool):
             assert (mine.grad is None and its.grad is None) or torch.equal(mine.grad, its.grad)
 
 
-@every
+@pytest.mark.parametrize(
+    "variant",
+    [VARIANTS[0], *nightly(*VARIANTS[1:])],
+    ids=lambda variant: variant.name,
+)
 def test_compiled_is_as_uncompiled_and_can_be_observed(variant: Variant):
     torch._dynamo.reset()
     shape = Shape(7, width=8, layers=1, heads=2, length=LENGTH, attention=variant.name)

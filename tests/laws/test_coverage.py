@@ -29,7 +29,7 @@ WITH_INTERVAL = [m for m in MEASURES if KINDS[m.name].interval and "tokens" not 
 
 
 @pytest.mark.parametrize("streams", [100, *nightly(300)])
-@pytest.mark.parametrize("sequences", [12, 40, 200])
+@pytest.mark.parametrize("sequences", [12, 40, *nightly(200)])
 @pytest.mark.parametrize("lengths", ["even", "ragged"])
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_intervals_cover(cloud, lengths, sequences, streams):

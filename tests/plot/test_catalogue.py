@@ -18,6 +18,7 @@ from isoscope.results.schema import Run, frame
 from isoscope.results.store import RunFolder, open_run, read_run
 from tests.plot.made import HOSTILE, KINDS, folder
 from tests.report import made
+from tests.tiers import nightly
 
 NAMED = {
     "measure": ["layers", "heads", "clouds", "directions", "drift-and-norms", "spectrum", "attention"],
@@ -57,7 +58,9 @@ def test_every_figure_is_drawn(kind: str, name: str, folders: dict[str, RunFolde
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, names in NAMED.items() for name in names[:2]]
+    ("kind", "name"),
+    [(kind, names[0]) for kind, names in NAMED.items()]
+    + nightly(*((kind, name) for kind, names in NAMED.items() for name in names[1:2])),
 )
 def test_a_figure_is_the_same_twice(kind: str, name: str, folders: dict[str, RunFolder]) -> None:
     first = figures(folders[kind])[name].bytes("svg", "single")

@@ -9,25 +9,12 @@ import pytest
 
 from tests.report.browser import Opened, violations
 from tests.report.test_browser import RUNS, write
+from tests.tiers import nightly
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, name: str) -> None:
-    """Six lines of the table stand for all: axe takes seconds for hundreds."""
-    opened = Opened(browser, write(tmp_path, RUNS[name]))
-    opened.unfold()
-    for scheme in ("light", "dark"):
-        opened.page.emulate_media(color_scheme=scheme)
-        assert violations(opened.page, "tbody tr:nth-child(n+7)") == []
-    opened.context.close()
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", RUNS)
-def test_axe_finds_nothing_serious_in_the_whole_table(
-    browser: Any, tmp_path: Path, name: str, scheme: str
-) -> None:
+@pytest.mark.parametrize("name", ["layers", *nightly(*(name for name in RUNS if name != "layers"))])
+def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, name: str, scheme: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), color_scheme=scheme)
     opened.unfold()
     assert violations(opened.page) == []

@@ -14,6 +14,7 @@ from isoscope.results.schema import Row, frame
 from tests.report.browser import Opened, brightness
 from tests.report.made import a_run, attended, clouds, compared, layered, part_rows, row, trained, whole
 from tests.report.test_clouds import pictures
+from tests.tiers import nightly
 
 HOSTILE = [
     row("mean_cosine_between", 0.1 * i, half=0.01, layer=i, model="</script><b>", note="%{x}")
@@ -38,7 +39,10 @@ def write(folder: Path, rows: list[Row], points: pd.DataFrame | None = None) -> 
     return file
 
 
-@pytest.mark.parametrize("name", RUNS)
+ALWAYS = ("steps", "cloud", "hostile", "attention")  # of every kind, test_every_kind opens a page
+
+
+@pytest.mark.parametrize("name", [*ALWAYS, *nightly(*(name for name in RUNS if name not in ALWAYS))])
 def test_every_figure_is_drawn_and_nothing_else_happens(browser: Any, tmp_path: Path, name: str) -> None:
     file = write(tmp_path, RUNS[name])
     opened = Opened(browser, file)
@@ -110,7 +114,7 @@ def test_figures_follow_a_dark_screen_and_back(browser: Any, tmp_path: Path) -> 
     opened.context.close()
 
 
-@pytest.mark.parametrize("name", ["models", "cloud", "hostile", "compared", "attention"])
+@pytest.mark.parametrize("name", ["attention", *nightly("models", "cloud", "hostile", "compared")])
 def test_a_phone_never_scrolls_sideways(browser: Any, tmp_path: Path, name: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), viewport={"width": 390, "height": 800})
     opened.unfold()

@@ -11,6 +11,7 @@ from isoscope.report.colours import ALARM
 from isoscope.report.page import page
 from tests.report.browser import Opened
 from tests.report.made_training import a_training, alarm, facts, watched
+from tests.tiers import nightly
 
 STEPS = [0, 1, 4, 25, 100, 200, 400]
 HOVER = ".hoverlayer text"
@@ -34,7 +35,7 @@ def pointed(opened: Opened, selector: str, x: float, y: float) -> str:
     return " ".join(opened.page.locator(HOVER).all_text_contents())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", *nightly("light")])
 def test_it_is_drawn_without_complaint(browser: Any, file: Path, scheme: str) -> None:
     opened = Opened(browser, file, color_scheme=scheme)
     opened.unfold()

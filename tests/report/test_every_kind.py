@@ -29,6 +29,7 @@ from tests.plot.made import folder as planted
 from tests.report import made, made_sweep
 from tests.report.browser import Opened, brightness, violations
 from tests.report.test_clouds import pictures
+from tests.tiers import nightly
 
 KINDS = (
     "measure", "compare", "weights", "sweep", "train", "contrast", "block", "reproduce", "impact", "advise",
@@ -259,7 +260,9 @@ def test_the_table_sorts_and_filters(opened: Opened, kind: str) -> None:
     assert shown.count() == every
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (360, "dark"), *nightly((1280, "dark"), (360, "light"))]
+)
 def test_it_fits_the_screen_in_its_colours(opened: Opened, width: int, scheme: str) -> None:
     seen(opened, width, scheme)
     page = opened.page
@@ -272,8 +275,10 @@ def test_it_fits_the_screen_in_its_colours(opened: Opened, width: int, scheme: s
     assert (paper < 40) if scheme == "dark" else (paper > 240)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(360, "dark"), *nightly((1280, "light"), (360, "light"), (1280, "dark"))]
+)
 def test_axe_finds_nothing_serious(opened: Opened, width: int, scheme: str) -> None:
     seen(opened, width, scheme)
     # plotly draws .main-svg; of a table of a thousand lines six will do, in a tenth of the time
-    assert violations(opened.page, ".main-svg", "tbody tr:nth-child(n+7)") == []
+    assert violations(opened.page, ".main-svg, tbody tr:nth-child(n+7)") == []

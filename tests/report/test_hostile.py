@@ -27,10 +27,12 @@ from tests.report.browser import Opened
 from tests.report.made_sweep import TOLD, between, moving
 from tests.report.test_clouds import pictures
 from tests.report.test_every_kind import DRAWN, KINDS, folder_once, seen
+from tests.tiers import nightly
 
 NAME = """<script>window.bad = 1</script><img src=x onerror="window.bad = 2">'"&amp;`%{x}"""
 FIXED = ("as it is", "before")  # what the rows of an impact and of advice are told by
 OF_LAYERS = ("mean_cosine_between", "relative_drift", "mean_norm", "effective_rank")
+SOME = ("measure", "sweep", "contrast", "reproduce", "advise")  # the others are opened at night
 OF_HEADS = ("normalised_entropy", "query_relative_drift", "key_relative_drift", "query_key_cosine")
 
 
@@ -112,7 +114,7 @@ def holes(points: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # fits of values that are Inf
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*SOME, *nightly(*(kind for kind in KINDS if kind not in SOME))])
 def test_names_are_shown_as_they_are_and_what_is_no_number_is_not(
     folders: Callable[[str], RunFolder], browser: Any, tmp_path: Path, kind: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from isoscope.report.sweep import sweep_page
 from tests.report.browser import Opened
 from tests.report.made_sweep import STEPS, a_sweep, finding
+from tests.tiers import nightly
 
 RANGE = "document.querySelector('#directions .plot').layout.xaxis.range"
 X = "document.querySelector('#directions .plot').data.find((one) => one.type === 'heatmap').x"
@@ -23,7 +24,7 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", *nightly("light")])
 def test_it_is_drawn_without_complaint(browser: Any, file: Path, scheme: str) -> None:
     opened = Opened(browser, file, color_scheme=scheme)
     opened.unfold()

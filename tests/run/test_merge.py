@@ -26,6 +26,7 @@ def observe_part(folder: str, file: str, part: int, parts: int) -> Observation:
     return isoscope.observe(loaded, list(data)[part::parts], counterfactual=False)
 
 
+@pytest.mark.nightly
 def test_two_processes(bert: str, lines: str) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(observe_part, bert, lines, part, 2) for part in (0, 1)]

@@ -15,6 +15,7 @@ from isoscope.run.sweep import changes
 from isoscope.run.sweep.change_model import EDGE, Array, model
 from isoscope.run.sweep.changes import CHANCE, LEAST, change_rows, find_changes
 from tests.report.made import row
+from tests.tiers import nightly
 
 STEPS = [10 * i for i in range(32)]
 X = np.linspace(0, 1, len(STEPS))
@@ -43,7 +44,10 @@ SMOOTH = {
 }
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+ALWAYS = ("relaxing", "a wave", "a walk and noise")
+
+
+@pytest.mark.parametrize("name", [*ALWAYS, *nightly(*(name for name in SMOOTH if name not in ALWAYS))])
 def test_what_wanders_or_bends_has_no_change(name: str) -> None:
     """Of 120 series at most 4 are marked: at a rate of 1 %, 5 or more have a chance of .8 %."""
     assert marked(find_changes(STEPS, SMOOTH[name])) * SERIES <= 4
@@ -68,7 +72,7 @@ SHRINKING = {
 }
 
 
-@pytest.mark.parametrize("name", SHRINKING)
+@pytest.mark.parametrize("name", ["a walk", *nightly("noise", "a relaxation", "a walk in steps")])
 def test_noise_that_shrinks_or_grows_along_training_is_no_change(name: str) -> None:
     """In all four 5 % or less are marked; against even shocks alone, which come first, 10 to 40 % are."""
     steps, values = SHRINKING[name]
@@ -85,7 +89,7 @@ def test_a_clear_jump_in_even_noise_is_still_found_and_so_is_one_in_noise_that_s
     assert marked(find_changes(STEPS, FALLING * noise(26) + 10 * FALLING[16] * after)) > 0.9
 
 
-@pytest.mark.parametrize("below", ["noise", "a walk", "a relaxation"])
+@pytest.mark.parametrize("below", ["a walk", *nightly("noise", "a relaxation")])
 def test_jumps_are_found_and_their_interval_holds_them(below: str) -> None:
     random = np.random.default_rng(3)
     base = {"noise": noise(10), "a walk": noise(11) + 0.5 * noise(12).cumsum(0)}

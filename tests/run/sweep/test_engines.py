@@ -147,6 +147,7 @@ def cluster() -> Iterator[str]:
     running.shutdown()
 
 
+@pytest.mark.nightly
 def test_ray_gives_the_same_rows_also_where_a_worker_is_killed(
     trained: Path, tmp_path: Path, plain: pd.DataFrame, cluster: str
 ) -> None:

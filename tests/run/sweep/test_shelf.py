@@ -13,6 +13,7 @@ import pytest
 from tests.run.sweep.fake_hub import commit_of
 from tests.run.sweep.pointed import Pointed, Running, pointed
 from tests.run.sweep.trajectory import walk
+from tests.tiers import nightly
 
 STEPS = [0, 1, 2, 4, 8, 16]
 START = """
@@ -78,7 +79,7 @@ def watched(running: Running, folder: Path) -> tuple[list[str], int]:
     return lines, max(sizes)
 
 
-@pytest.mark.parametrize(("many", "workers"), [(1.0, 1), (2.2, 2), (3.0, 2)])
+@pytest.mark.parametrize(("many", "workers"), [(2.2, 2), *nightly((1.0, 1), (3.0, 2))])
 def test_the_budget_holds_at_any_time(there: Pointed, tmp_path: Path, many: float, workers: int) -> None:
     """Six checkpoints through room for few, by several threads; only what is needed is fetched."""
     code = f"""
