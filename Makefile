@@ -4,10 +4,10 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo quick test nightly lint bench docs picture clean
+.PHONY: help demo quick test nightly style lint bench docs picture clean
 
 # Both processes run one thread each; the tests of one file stay together, so that they share its fixtures.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --junitxml build/tests/$@.xml
 # What a change of the instrument breaks first. Paths, not markers: a marker pays for collecting everything.
 QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
 	tests/test_layers.py tests/results tests/geometry $(wildcard tests/report/test_sentences*.py) \
@@ -23,7 +23,7 @@ demo: .venv/.runtime  ## train a small model and watch its geometry change: a ru
 quick: .venv/.dev  ## the tests to run after every edit, in less than a minute
 	$(PYTEST) -p tests.light $(QUICK)
 
-test: lint  ## lint, then every test that decides whether a change is right
+test: style  ## every test that decides whether a change is right; style first, types among the tests
 	$(PYTEST)
 
 test-geometry test-stats test-measures: LAWS := tests/laws
@@ -33,9 +33,11 @@ test-%: .venv/.dev  ## the tests of one area: make test-kernels, make test-repor
 nightly: .venv/.dev  ## the long grids that `make test` leaves out
 	$(PYTEST) -m nightly
 
-lint: .venv/.dev  ## ruff and mypy --strict
+style: .venv/.dev  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style  ## ruff and mypy --strict
 	$(BIN)/mypy
 
 bench: .venv/.dev  ## speeds, as ratios measured in one run

@@ -43,6 +43,7 @@ LESS = {
     "isoscope reproduce godey2024": f"--claims pre-norm-reversal {_ONE}",
     "isoscope reproduce machina2024": f"--claims input-against-output {_ONE} --data text=corpus.txt",
     "isoscope reproduce bao2024": f"--claims regimes {_ONE}",
+    "isoscope sweep runs/": "--workers 0",
     "isoscope sweep EleutherAI/pythia-70m": f"{_FEW} --shard 0/7",
     "isoscope sweep EleutherAI/pythia-160m": "--shard 0/77 --workers 0 --length 16",
     "isoscope sweep allenai/OLMo-1B-hf": f"{_FEW} --engine local",

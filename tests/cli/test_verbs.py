@@ -199,6 +199,7 @@ def test_a_narrow_terminal_shows_whole_cells(
     assert "a wider terminal shows more" in " ".join(out.split())
 
 
+@pytest.mark.nightly
 def test_a_closed_pipe_loses_nothing(tiny_bert: Path, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("isoscope")
     run = subprocess.Popen(

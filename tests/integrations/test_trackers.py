@@ -103,7 +103,10 @@ def ours(rows: list[dict[str, float]]) -> Said:
     return {int(row.pop(trackers.STEP)): row for row in mine if row}
 
 
-@pytest.mark.parametrize("given", [True, False], ids=["its run", "the active run"])
+@pytest.mark.parametrize(
+    "given",
+    [pytest.param(True, id="its run", marks=pytest.mark.nightly), pytest.param(False, id="the active run")],
+)
 def test_wandb(given: bool, wandb: Any, tmp_path: Path) -> None:
     run = begun(wandb, tmp_path)
     said = watched(trackers.wandb(run) if given else trackers.wandb())

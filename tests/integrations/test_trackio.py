@@ -17,6 +17,7 @@ import pytest
 from isoscope.errors import IsoscopeError
 from isoscope.integrations import trackers
 from tests.integrations.told import Said, assert_shown, watched
+from tests.tiers import nightly
 
 TRACKIO = """
 import json, math, sys
@@ -33,7 +34,7 @@ print("shown:" + json.dumps(trackio.SQLiteStorage.get_logs("isoscope", "mine")))
 
 
 @pytest.mark.skipif(find_spec("trackio") is None, reason="needs trackio")
-@pytest.mark.parametrize("given", ["its run", "the active run"])
+@pytest.mark.parametrize("given", ["the active run", *nightly("its run")])
 def test_trackio(given: str, tmp_path: Path) -> None:
     told = subprocess.run(  # where its files are is settled when it is imported
         [sys.executable, "-c", TRACKIO, given],

@@ -131,6 +131,7 @@ def test_shares_make_the_whole(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(rows, finished(asked, tmp_path / "whole"))
 
 
+@pytest.mark.nightly
 def test_processes_make_the_same(tmp_path: Path) -> None:
     asked = small()
     rows = finished(asked, tmp_path / "two", parallel=2)

@@ -182,6 +182,7 @@ def test_of_a_mixture_the_mixture_counts() -> None:
     np.testing.assert_allclose(points.value, before.value)  # of the maps where the mixture has none
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_what_was_planted() -> None:
     """95 of 100 times, with seeds that differ, noise in every trial and entropies that miss their aim."""
     random = np.random.default_rng(7)

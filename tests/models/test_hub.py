@@ -89,6 +89,7 @@ def test_what_the_cache_does_not_have(said: dict[str, object]) -> None:
     assert "it is no hub id (owner/name)" in str(said["no id"])
 
 
+@pytest.mark.nightly
 def test_the_command_takes_a_revision(environment: dict[str, str], tmp_path: Path) -> None:
     words = "measure owner/tiny --revision step1000 --limit 4 --max-length 32 --measures drift --out run"
     done = subprocess.run(

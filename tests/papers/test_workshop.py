@@ -111,6 +111,7 @@ def test_one_of_many_looks_does_not_turn_a_verdict() -> None:
     assert "1 is the other way, but not by an interval for 2 looks" in told.said
 
 
+@pytest.mark.nightly
 def test_answers_come_in_order_also_from_processes(tmp_path: Path) -> None:
     told: list[tuple[int, int | None]] = []
     workshop = replace(tiny_workshop(tmp_path), progress=lambda done, total: told.append((done, total)))
@@ -119,6 +120,7 @@ def test_answers_come_in_order_also_from_processes(tmp_path: Path) -> None:
     assert told[-1] == (3, 3)
 
 
+@pytest.mark.nightly
 def test_processes_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(

@@ -12,7 +12,7 @@ from tests.report.test_browser import RUNS, write
 from tests.tiers import nightly
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", *nightly("light")])
 @pytest.mark.parametrize("name", ["layers", *nightly(*(name for name in RUNS if name != "layers"))])
 def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, name: str, scheme: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), color_scheme=scheme)

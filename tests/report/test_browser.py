@@ -114,7 +114,8 @@ def test_figures_follow_a_dark_screen_and_back(browser: Any, tmp_path: Path) -> 
     opened.context.close()
 
 
-@pytest.mark.parametrize("name", ["attention", *nightly("models", "cloud", "hostile", "compared")])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["models", "cloud", "hostile", "compared", "attention"])
 def test_a_phone_never_scrolls_sideways(browser: Any, tmp_path: Path, name: str) -> None:
     opened = Opened(browser, write(tmp_path, RUNS[name]), viewport={"width": 390, "height": 800})
     opened.unfold()
@@ -172,6 +173,7 @@ def test_nothing_is_folded_where_there_is_nothing_else(browser: Any, tmp_path: P
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_a_map_follows_a_dark_screen_and_tells_its_cells(browser: Any, tmp_path: Path) -> None:
     file = write(tmp_path, attended(heads=5))
     seen = {}
@@ -257,6 +259,7 @@ def test_a_cell_of_the_map_picks_its_head(browser: Any, tmp_path: Path) -> None:
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_a_cell_without_a_picture_says_so(browser: Any, tmp_path: Path) -> None:
     opened = Opened(browser, write(tmp_path, attended(heads=5), pictures(heads=2)))
     opened.unfold()
@@ -271,6 +274,7 @@ def test_a_cell_without_a_picture_says_so(browser: Any, tmp_path: Path) -> None:
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_clouds_follow_a_dark_screen_keep_their_aspect_and_fit_a_phone(browser: Any, tmp_path: Path) -> None:
     file, _ = a_gallery(tmp_path)
     scale = """() => [...document.querySelectorAll('.clouds .plot')].map((n) => {

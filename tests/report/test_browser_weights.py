@@ -16,6 +16,7 @@ from tests.report import made_weights as made
 from tests.report.browser import Opened
 from tests.report.made import attended, whole
 from tests.report.test_clouds import pictures as clouds
+from tests.tiers import nightly
 
 STATUS = ".weighed [role=status]"
 RINGS = """() => [...document.querySelectorAll('.planes .plot')].map(({ data }) => {
@@ -38,7 +39,7 @@ def write(folder: Path, *, data: bool = False) -> Path:
     return file
 
 
-@pytest.mark.parametrize("data", [False, True])
+@pytest.mark.parametrize("data", [True, *nightly(False)])
 def test_every_figure_is_drawn_and_nothing_is_asked_for(browser: Any, tmp_path: Path, data: bool) -> None:
     file = write(tmp_path, data=data)
     opened = Opened(browser, file)
@@ -102,6 +103,7 @@ def test_a_real_click_on_the_plane_picks(browser: Any, tmp_path: Path) -> None:
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_areas_follow_a_dark_screen_and_a_phone_never_scrolls(browser: Any, tmp_path: Path) -> None:
     file = write(tmp_path, data=True)
     fill = "() => document.querySelector('.planes .plot').layout.shapes.map((one) => one.fillcolor)"
@@ -112,6 +114,7 @@ def test_areas_follow_a_dark_screen_and_a_phone_never_scrolls(browser: Any, tmp_
         opened.context.close()
 
 
+@pytest.mark.nightly
 def test_both_albums_live_on_one_page(browser: Any, tmp_path: Path) -> None:
     rows = [*made.weighed(), *whole("m"), *attended(heads=2)]
     file = tmp_path / "report.html"

@@ -32,7 +32,7 @@ from tests.tiers import nightly
 NAME = """<script>window.bad = 1</script><img src=x onerror="window.bad = 2">'"&amp;`%{x}"""
 FIXED = ("as it is", "before")  # what the rows of an impact and of advice are told by
 OF_LAYERS = ("mean_cosine_between", "relative_drift", "mean_norm", "effective_rank")
-SOME = ("measure", "sweep", "contrast", "reproduce", "advise")  # the others are opened at night
+SOME = ("measure", "sweep", "advise")  # the others are opened at night
 OF_HEADS = ("normalised_entropy", "query_relative_drift", "key_relative_drift", "query_key_cosine")
 
 
@@ -144,6 +144,7 @@ def test_no_rows_make_a_page_that_says_so_or_one_sentence(
         judged(Opened(browser, written(tmp_path, text)), least=0)
 
 
+@pytest.mark.nightly
 def test_points_that_are_no_numbers_do_not_move_the_mean(browser: Any, tmp_path: Path) -> None:
     points = pictures("m", layers=1, heads=1)
     third = points.groupby(["picture", "series"]).cumcount() == 2
@@ -160,6 +161,7 @@ def test_points_that_are_no_numbers_do_not_move_the_mean(browser: Any, tmp_path:
     judged(opened)
 
 
+@pytest.mark.nightly
 def test_one_layer(browser: Any, tmp_path: Path) -> None:
     rows = [*made.layered(depth=1), *made.attended(heads=1, depth=1)]
     judged(Opened(browser, written(tmp_path, page(made.a_run(), frame(rows), {"m": {}}))), least=10)

@@ -32,6 +32,7 @@ def test_it_is_drawn_without_complaint(browser: Any, file: Path, scheme: str) ->
     assert opened.count(".plot.js-plotly-plot") == opened.count(".plot")
 
 
+@pytest.mark.nightly
 def test_steps_stand_on_either_axis(browser: Any, file: Path) -> None:
     opened = Opened(browser, file)
     before, at = opened.page.evaluate(RANGE), opened.page.evaluate(X)

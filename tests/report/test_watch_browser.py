@@ -83,6 +83,7 @@ def test_a_new_step_appears_by_itself_and_nothing_complains(
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_what_was_chosen_stays_and_the_place_too(browser: Any, run: Path, address: Address) -> None:
     write(run, STEPS)
     opened = Opened(browser, address)  # type: ignore[arg-type]
@@ -115,6 +116,7 @@ def test_what_was_chosen_stays_and_the_place_too(browser: Any, run: Path, addres
     opened.context.close()
 
 
+@pytest.mark.nightly
 def test_who_does_not_follow_is_told_and_left_alone(browser: Any, run: Path, address: Address) -> None:
     write(run, STEPS)
     opened = Opened(browser, address)  # type: ignore[arg-type]

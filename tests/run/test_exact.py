@@ -19,9 +19,10 @@ from tests.run.independent import (
     check,
     readings,
 )
+from tests.tiers import nightly
 
 
-@pytest.mark.parametrize("pack", [True, False])
+@pytest.mark.parametrize("pack", [False, *nightly(True)])
 def test_a_tiny_bert(bert: str, lines: str, pack: bool) -> None:
     check(bert, lines, pack=pack, length=40, limit=40)
 

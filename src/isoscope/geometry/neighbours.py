@@ -26,11 +26,15 @@ def nearest(points: Tensor, count: int = NEIGHBOURS) -> Tensor:
         return points.new_zeros(len(points), 0)
     points = points - points.mean(0)
     squares = (points**2).sum(1)
-    squared = squares[:, None] + squares[None, :] - 2 * points @ points.T
-    again = (squared <= SAME**2 * squares.mean()).tril(-1).any(1)
-    squared, count = squared[~again][:, ~again], min(count, int((~again).sum()) - 1)
+    squared = squares[:, None] + squares[None, :]
+    squared -= 2 * points @ points.T
+    same = squared <= SAME**2 * squares.mean()
+    if int(same.sum()) > len(points):  # others than every vector with itself
+        again = same.tril(-1).any(1)
+        squared = squared[~again][:, ~again]
     squared.fill_diagonal_(math.inf)
-    return squared.clamp_min(0).sqrt().topk(count, largest=False, sorted=True).values
+    count = min(count, len(squared) - 1)
+    return squared.topk(count, largest=False, sorted=True).values.clamp_min(0).sqrt()
 
 
 def intrinsic_dimension(points: Tensor) -> float:

@@ -210,6 +210,7 @@ def test_a_hub_within_a_disk_budget(there: Pointed, tmp_path: Path) -> None:
     assert len(there.hub.files()) == again  # nothing is fetched twice
 
 
+@pytest.mark.nightly
 def test_a_config_that_changes_on_the_hub_is_found(there: Pointed, tmp_path: Path) -> None:
     """The weights are the same, and what was found in the files is not taken for what is there now."""
     paths = walk(tmp_path / "models", [0, 10, 20, 30])

@@ -111,6 +111,7 @@ def accused_of(trainings: dict[tuple[str, str], Array]) -> list[tuple[object, ..
     return accused
 
 
+@pytest.mark.nightly
 def test_healthy_trainings_are_in_order(trainings: dict[tuple[str, str], Array]) -> None:
     assert not accused_of(trainings)
 

@@ -32,7 +32,7 @@ def patched(monkeypatch: pytest.MonkeyPatch, write: object) -> None:
         monkeypatch.setattr(module, "write_whole", write)
 
 
-@pytest.mark.parametrize("moment", ["half", *nightly("before", "after")])
+@pytest.mark.parametrize("moment", nightly("before", "half", "after"))
 def test_killed_at_every_write(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

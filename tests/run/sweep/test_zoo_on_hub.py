@@ -55,6 +55,7 @@ def said(there: Pointed, folder: Path, *words: object) -> Path:
     return folder / "run"
 
 
+@pytest.mark.nightly
 def test_a_name_is_measured_and_weighed(there: Pointed, tmp_path: Path) -> None:
     rows = read_run(said(there, tmp_path / "measured", "measure", "bert", *FEW)).frame()
     assert set(rows["model"]) == {"google-bert/bert-base-uncased"}
