@@ -7,7 +7,8 @@ BIN := .venv/bin
 .PHONY: help demo quick test nightly style lint bench docs picture clean
 
 # Both processes run one thread each; the tests of one file stay together, so that they share its fixtures.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --junitxml build/tests/$@.xml
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	--junitxml build/tests/$@.xml
 # What a change of the instrument breaks first. Paths, not markers: a marker pays for collecting everything.
 QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
 	tests/test_layers.py tests/results tests/geometry $(wildcard tests/report/test_sentences*.py) \

@@ -20,7 +20,7 @@ from isoscope.cli.main import app
 from isoscope.measures.table import MEASURES
 from isoscope.run.sweep.patterns import PYTHIA_SCHEDULE, expand
 from tests.documented import LESS, PAGES, ROOT, blocks, lines
-from tests.run.sweep.pointed import Pointed, pointed
+from tests.run.sweep.pointed import COMMANDS, Pointed, pointed
 from tests.run.sweep.trajectory import walk
 
 RUN = """
@@ -41,7 +41,7 @@ def there(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     place = tmp_path_factory.mktemp("hub")
     few = walk(place, [0, 1000, 2000, 3000])
     steps = {name: few[at % len(few)] for at, name in enumerate(expand(PYTHIA_SCHEDULE))}
-    with pointed(place, "isoscope.cli.main", "tests.documented", "isoscope.run.observe") as found:
+    with pointed(place, "tests.documented", *COMMANDS) as found:
         found.hub.models |= {
             "sentence-transformers/all-MiniLM-L6-v2": {"main": tiny_bert},
             "google-bert/bert-base-uncased": {"main": tiny_bert},

@@ -35,6 +35,7 @@ from tests.data.written import (
     wav,
 )
 from tests.models import tiny
+from tests.tiers import nightly
 
 WORDS = ["alpha beta", "ünïcödé 北京", "  ", None, "", "last\nlines"]
 KEPT = ["alpha beta", "ünïcödé 北京", "last\nlines"]
@@ -77,7 +78,7 @@ def test_pictures(tmp_path: Path, write: Write) -> None:
 
 
 @pytest.mark.parametrize("with_soundfile", [True, False])
-@pytest.mark.parametrize("write", [as_parquet, as_saved])
+@pytest.mark.parametrize("write", [as_parquet, *nightly(as_saved)])
 def test_recordings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, with_soundfile: bool
 ) -> None:

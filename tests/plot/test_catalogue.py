@@ -78,7 +78,7 @@ def test_other_formats_are_the_same_twice_and_have_no_date(kind: str, folders: d
     assert first != one.bytes(kind, "double")  # the look can see a difference
 
 
-@pytest.mark.parametrize(("width", "inches"), [("single", 3.3), ("double", 6.9)])
+@pytest.mark.parametrize(("width", "inches"), [("single", 3.3), *nightly(("double", 6.9))])
 @pytest.mark.parametrize("look", ["paper", "slide"])
 def test_a_figure_is_as_wide_as_was_asked(
     width: str, inches: float, look: str, folders: dict[str, RunFolder]
@@ -102,7 +102,7 @@ def test_a_slide_has_larger_type(folders: dict[str, RunFolder]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["measure", "compare", "training", "weights"])
-@pytest.mark.parametrize("width", ["single", "double"])
+@pytest.mark.parametrize("width", ["single", *nightly("double")])
 def test_the_key_covers_no_panel_and_nothing_is_cut_off(
     kind: str, width: str, folders: dict[str, RunFolder]
 ) -> None:

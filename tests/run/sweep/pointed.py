@@ -19,6 +19,14 @@ from pathlib import Path
 
 from tests.run.sweep.fake_hub import Hub, environment, served
 
+COMMANDS = (
+    "isoscope.cli.main", "isoscope.run.observe", "isoscope.cli.pages", "isoscope.papers.table",
+    "torch._dynamo", "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt_neox.modeling_gpt_neox",
+    "matplotlib.pyplot", "plotly.graph_objs._figure", "plotly.graph_objs._scatter", "sklearn.cluster",
+)  # fmt: skip
+"""What most commands import sooner or later: seconds, which a process that forks pays once for all."""
+
 _FORKING = """
 import json, os, sys, traceback
 import huggingface_hub, transformers

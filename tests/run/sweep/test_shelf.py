@@ -229,7 +229,7 @@ with Shelf(folder, budget, plan, ahead=1) as shelf:
     assert running.wait()[-1] == "True"
 
 
-@pytest.mark.parametrize("after", [0.15, 0.4, 0.8])
+@pytest.mark.parametrize("after", [0.4, *nightly(0.15, 0.8)])
 def test_killed_and_taken_up(there: Pointed, tmp_path: Path, after: float) -> None:
     """Whole ones are used as they are, half ones are cleared, and the budget holds in the next run, too."""
     there.hub.seconds, there.hub.piece = 0.03, 16_384

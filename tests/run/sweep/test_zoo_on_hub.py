@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isoscope.results.store import read_run
-from tests.run.sweep.pointed import Pointed, pointed
+from tests.run.sweep.pointed import COMMANDS, Pointed, pointed
 from tests.run.sweep.trajectory import walk
 from tests.tiers import nightly
 
@@ -35,7 +35,7 @@ FEW = (
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pointed]:
     place = tmp_path_factory.mktemp("zoo")
-    with pointed(place, "isoscope.cli.main") as found:
+    with pointed(place, *COMMANDS) as found:
         first, second = walk(place / "models", [0, 1000])
         found.hub.models |= {
             "EleutherAI/pythia-70m": {"main": second, "step0": first, "step1000": second},
