@@ -28,7 +28,7 @@ CLOUDS = {
 WITH_INTERVAL = [m for m in MEASURES if KINDS[m.name].interval and "tokens" not in m.needs]
 
 
-@pytest.mark.parametrize("streams", [100, *nightly(300)])
+@pytest.mark.parametrize("streams", [60, *nightly(300)])
 @pytest.mark.parametrize("sequences", [12, 40, *nightly(200)])
 @pytest.mark.parametrize("lengths", ["even", "ragged"])
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -261,7 +261,7 @@ def test_the_table_sorts_and_filters(opened: Opened, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (360, "dark"), *nightly((1280, "dark"), (360, "light"))]
+    ("width", "scheme"), [(360, "dark"), *nightly((1280, "light"), (1280, "dark"), (360, "light"))]
 )
 def test_it_fits_the_screen_in_its_colours(opened: Opened, width: int, scheme: str) -> None:
     seen(opened, width, scheme)

@@ -226,6 +226,7 @@ def test_a_config_that_changes_on_the_hub_is_found(there: Pointed, tmp_path: Pat
     assert "layer_norm_eps 0.5 instead of 1e-12" in marked(out, "step20")
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_that_never_fits_is_a_row_with_its_reason(there: Pointed, tmp_path: Path) -> None:
     paths = walk(tmp_path / "models", [0, 10])
     (paths[1] / "vocab.txt").write_bytes(b"0" * 3_000_000)

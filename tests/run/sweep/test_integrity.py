@@ -116,6 +116,7 @@ def test_healthy_trainings_are_in_order(trainings: dict[tuple[str, str], Array])
     assert not accused_of(trainings)
 
 
+@pytest.mark.nightly
 def test_without_the_thresholds_some_would_be_accused(
     trainings: dict[tuple[str, str], Array], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,8 +11,8 @@ import pytest
 from isoscope.results.store import read_run
 from tests.run.sweep.pointed import COMMANDS, Pointed, pointed
 from tests.run.sweep.trajectory import walk
-from tests.tiers import nightly
 
+pytestmark = pytest.mark.nightly
 VERB = """
 import sys
 from isoscope.cli.main import app
@@ -55,7 +55,6 @@ def said(there: Pointed, folder: Path, *words: object) -> Path:
     return folder / "run"
 
 
-@pytest.mark.nightly
 def test_a_name_is_measured_and_weighed(there: Pointed, tmp_path: Path) -> None:
     rows = read_run(said(there, tmp_path / "measured", "measure", "bert", *FEW)).frame()
     assert set(rows["model"]) == {"google-bert/bert-base-uncased"}
@@ -67,7 +66,7 @@ def test_a_name_is_measured_and_weighed(there: Pointed, tmp_path: Path) -> None:
     ("name", "pattern", "steps"),
     [
         ("pythia-70m", "step{0,1000}", {0, 1000}),
-        *nightly(("multiberts", "step_{0,20}k", {0, 20000})),
+        ("multiberts", "step_{0,20}k", {0, 20000}),
     ],
 )
 def test_a_name_is_swept(there: Pointed, tmp_path: Path, name: str, pattern: str, steps: set[int]) -> None:
