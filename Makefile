@@ -13,7 +13,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loa
 QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
 	tests/test_layers.py tests/results tests/geometry $(wildcard tests/report/test_sentences*.py) \
 	tests/laws/test_measure_laws.py tests/laws/test_record_laws.py tests/laws/test_attention_laws.py \
-	tests/models/test_tap.py
+	tests/models/test_tap.py tests/models/test_blocks.py
 
 help:  ## list the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
