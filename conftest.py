@@ -10,11 +10,11 @@ from typing import Any
 LONGEST = (
     "tests/test_docs.py", "tests/test_types.py", "tests/report/", "tests/cli/", "tests/run/sweep/",
 )  # fmt: skip
-"""What takes longest comes first, so that no process is left alone with it at the end."""
+"""The paths that take longest. They run first, so that both processes finish at about the same time."""
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C even where a shell started the tests in the background, which makes children ignore it."""
+    """Restore the Ctrl-C handler: jobs that a shell starts in the background ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -2,7 +2,7 @@
 
 Record one with coverage and with the combinations that the laws see:
 
-    coverage run -m pytest -p tests.exercised --exercised FOLDER ...
+    coverage run -m pytest -p tests.exercised --exercised=FOLDER ...
 
 Compare a run before a change of the suite with one or several after it, whose union counts:
 
@@ -80,7 +80,7 @@ def _name(subject: Any) -> str:
 
 
 def _digest(cloud: Any) -> str:
-    """The same for clouds that hold the same numbers; those that hypothesis draws count as one."""
+    """A name for a cloud, from its numbers. All clouds that hypothesis draws share one name."""
     if currently_in_test_context():
         return "drawn"
     made = hashlib.sha256(repr(tuple(cloud.points.shape)).encode())

@@ -1,4 +1,4 @@
-"""Types are checked by mypy, beside the tests: alone it would be a minute on one core."""
+"""mypy checks the types. It runs as a test, so that the other process works meanwhile."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 def from_tensorboard(folder: Path) -> Said:
-    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    reader = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard"
+    )
     events = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0})
     events.Reload()
     shown: Said = {}

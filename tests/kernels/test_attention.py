@@ -25,7 +25,7 @@ from tests.tiers import nightly
 
 # NumPy, under the interpreter, warns of what a GPU computes in silence: 0/0 of rows that see nothing
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-# One case a feature, which Triton's interpreter runs in `make test`; the rest of its grid is for the night
+# One case per feature runs in Triton's interpreter in `make test`; `make nightly` runs the whole grid
 FEATURES = {
     "causal lengths", "causal window", "left-padded mask", "as in T5", "bias", "key bias",
     "soft-cap and mask", "scale",

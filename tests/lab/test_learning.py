@@ -14,7 +14,7 @@ from tests.tiers import nightly
 
 KEYS, VALUES = 12, 4  # as many places as keys, each with one of the values
 CHANCE = 1 / VALUES
-ALWAYS = ("softmax", "convolution", "differential")  # the rest learns at night
+ALWAYS = ("softmax", "convolution", "differential")  # the other variants train in `make nightly`
 STEPS = {"sigma": 400}  # its γ grows by no more than the rate a step
 
 

@@ -25,7 +25,7 @@ COMMANDS = (
     "transformers.models.gpt_neox.modeling_gpt_neox",
     "matplotlib.pyplot", "plotly.graph_objs._figure", "plotly.graph_objs._scatter", "sklearn.cluster",
 )  # fmt: skip
-"""What most commands import sooner or later: seconds, which a process that forks pays once for all."""
+"""Modules that most commands import. The forking process imports them once, which saves seconds per fork."""
 
 _FORKING = """
 import json, os, sys, traceback
