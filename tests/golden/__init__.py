@@ -1,0 +1,1 @@
+"""Small runs of every kind that were kept, and what is compared with them."""

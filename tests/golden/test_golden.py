@@ -1,0 +1,63 @@
+"""Runs and what is shown of them are those that were kept: rows bit for bit, pages, terminal and print."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from isoscope.results.store import read_run
+from tests.golden import runs
+from tests.golden.keep import KEPT, MACHINE, machine, printed, seen, unpacked
+
+NUMBERS = ("value", "n", "null", "low", "high")
+over_kinds = pytest.mark.parametrize("kind", runs.COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working directory with the inputs of all runs, and one thread, which decides the last bits."""
+    before, threads = Path.cwd(), torch.get_num_threads()
+    folder = tmp_path_factory.mktemp("golden")
+    os.chdir(folder)
+    torch.set_num_threads(1)
+    runs.give_inputs()
+    yield folder
+    torch.set_num_threads(threads)
+    os.chdir(before)
+
+
+def bits(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with their numbers as the integers that their bits are; all that is missing is one number."""
+    numbers = rows[list(NUMBERS)].astype("float64").fillna(np.nan)
+    return rows.drop(columns=[*NUMBERS]).join(numbers.apply(lambda column: column.to_numpy().view("int64")))
+
+
+@over_kinds
+def test_rows_are_those_that_were_kept(kind: str, here: Path) -> None:
+    if json.loads(MACHINE.read_text()) != machine():
+        pytest.skip("rows were kept on another processor, where last bits may differ")
+    runs.make(kind)
+    kept, made = unpacked(kind), read_run(Path("runs") / kind)
+    assert made.run.id == kept.run.id
+    assert made.units() == kept.units()
+    pd.testing.assert_frame_equal(bits(made.frame()), bits(kept.frame()), check_exact=True)
+
+
+@over_kinds
+def test_what_is_shown_is_what_was_kept(kind: str, here: Path) -> None:
+    for name, text in seen(unpacked(kind)).items():
+        assert text.splitlines() == (KEPT / kind / name).read_text(encoding="utf-8").splitlines(), name
+
+
+@pytest.mark.nightly
+@over_kinds
+def test_print_is_what_was_kept(kind: str, here: Path) -> None:
+    kept = (KEPT / kind / "print.json").read_text(encoding="utf-8")
+    assert printed(unpacked(kind)).splitlines() == kept.splitlines()
