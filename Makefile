@@ -11,7 +11,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loa
 	--junitxml build/tests/$@.xml
 # What a change of the instrument breaks first. Paths, not markers: a marker pays for collecting everything.
 QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
-	tests/test_layers.py tests/results tests/geometry $(wildcard tests/report/test_sentences*.py) \
+	tests/test_layers.py tests/results tests/geometry $(wildcard tests/show/test_sentences*.py) \
 	tests/laws/test_measure_laws.py tests/laws/test_record_laws.py tests/laws/test_attention_laws.py \
 	tests/models/test_tap.py tests/models/test_blocks.py
 
@@ -46,6 +46,7 @@ bench: .venv/.dev  ## speeds, as ratios measured in one run
 
 docs: .venv/.dev  ## build the documentation as a site, build/site/index.html
 	$(BIN)/python docs/measures.py
+	$(BIN)/python docs/packages.py
 	$(BIN)/python -m sphinx -q -W --keep-going docs build/site
 
 picture: .venv/.dev demo  ## make the README's picture anew, from the demo

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 LONGEST = (
-    "tests/test_docs.py", "tests/test_types.py", "tests/report/", "tests/cli/", "tests/run/sweep/",
+    "tests/test_docs.py", "tests/test_types.py", "tests/show/", "tests/cli/", "tests/sweeps/",
 )  # fmt: skip
 """The paths that take longest. They run first, so that both processes finish at about the same time."""
 

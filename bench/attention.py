@@ -27,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from isoscope.geometry import attention as definition
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.attention import attention_rows, chosen_backend
+from isoscope.kernels.attention.rows import attention_rows, chosen_backend
 
 CORE = ("lse", "entropy", "largest", "max_score", "visible", "collision", "first_key")
 RESULTS = Path(__file__).parent / "results"
@@ -196,9 +196,9 @@ def terms_on_gpu() -> dict[str, Any]:
 
 def tuned(q: Tensor, k: Tensor, sdpa: float, inner: int) -> list[dict[str, Any]]:
     """Times of other tile sizes, best first."""
-    from isoscope.kernels.attention_check import check as inputs_of
-    from isoscope.kernels.attention_inputs import STATISTICS
-    from isoscope.kernels.attention_triton import Tiles, fused
+    from isoscope.kernels.attention.check import check as inputs_of
+    from isoscope.kernels.attention.inputs import STATISTICS
+    from isoscope.kernels.attention.triton import Tiles, fused
 
     inputs = inputs_of(
         q, k, None, scale=None, causal=True, key_lengths=None, mask=None, bias=None, window=None,

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 
 CUDA = torch.cuda.is_available()
 WIDTH, LAYERS, HEADS, VOCABULARY = (768, 12, 12, 50_257) if CUDA else (64, 2, 2, 256)

@@ -22,9 +22,9 @@ from torch.nn import functional as F  # noqa: N812
 from isoscope import observe
 from isoscope.data.batch import as_batch
 from isoscope.models.source import Model
-from isoscope.run.fold import Folder
-from isoscope.run.memory import Plan
-from isoscope.run.observe import look
+from isoscope.run.observe.fold import Folder
+from isoscope.run.observe.memory import Plan
+from isoscope.run.observe.observe import look
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.counterfactual import Counterfactual

@@ -72,7 +72,7 @@ def few() -> np.ndarray:
 
 
 def ours(file: Path, out: Path) -> dict[str, object]:
-    from isoscope.repair.transforms import fit
+    from isoscope.repair.fit.transforms import fit
     from isoscope.repair.vectors import open_vectors
 
     fit(f"whiten:{KEPT}", few()).apply(few())

@@ -32,13 +32,13 @@ import transformers
 from isoscope.models.inputs import open_data
 from isoscope.models.source import load
 from isoscope.results.store import read_run
-from isoscope.run.observe import observe
-from isoscope.run.sweep.checkpoints import Checkpoint, in_folder
-from isoscope.run.sweep.integrity import examine
-from isoscope.run.sweep.job import Asked, Outcome
-from isoscope.run.sweep.local import processes
-from isoscope.run.sweep.sweep import measured, open_sweep, read_together, run_of, waiting
-from isoscope.run.sweep.verify import prints_of
+from isoscope.run.observe.observe import observe
+from isoscope.sweeps.find.checkpoints import Checkpoint, in_folder
+from isoscope.sweeps.sweep import measured, open_sweep, read_together, run_of, waiting
+from isoscope.sweeps.verify.integrity import examine
+from isoscope.sweeps.verify.verify import prints_of
+from isoscope.sweeps.work.job import Asked, Outcome
+from isoscope.sweeps.work.local import processes
 
 RESULTS = Path(__file__).parent / "results"
 MEASURES = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm")

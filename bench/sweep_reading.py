@@ -23,14 +23,14 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save
 
+from isoscope.kinds.sweep.page import sweep_page
 from isoscope.measures.table import MEASURES
-from isoscope.report.sweep import sweep_page
 from isoscope.results.schema import COLUMNS
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.provenance import new_run
-from isoscope.run.sweep.between import summarise
-from isoscope.run.sweep.samples import POINTS, SIZE, sample_file
+from isoscope.sweeps.together.between import summarise
+from isoscope.sweeps.work.samples import POINTS, SIZE, sample_file
 
 LAYERS, HEADS, INNER = 48, 32, 64
 OF_LAYERS = (

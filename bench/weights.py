@@ -95,9 +95,9 @@ class Peak(threading.Thread):
 def weigh_alone(folder: str) -> None:
     """In a process of its own: weigh, and print what it took."""
     from isoscope.models.weights import open_weights
-    from isoscope.run.weights.heads import weigh_heads
-    from isoscope.run.weights.weigh import weigh
-    from isoscope.run.weights.weighed import fingerprint
+    from isoscope.run.weigh.heads import weigh_heads
+    from isoscope.run.weigh.weigh import weigh
+    from isoscope.run.weigh.weighed import fingerprint
 
     watch = Peak()
     watch.start()

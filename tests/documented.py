@@ -22,7 +22,7 @@ from signal import SIGINT
 from PIL import Image
 
 from isoscope.cli.main import main
-from isoscope.lab.block import Setting
+from isoscope.lab.block.block import Setting
 from isoscope.papers import scales
 
 ROOT = Path(__file__).parent.parent
@@ -64,7 +64,7 @@ def lines(code: str) -> list[str]:
 def run_page(page: Path) -> None:
     """Run every block of a page, in the folder where this process is."""
     _give_files()
-    scales.SCALES = tuple(_tiny(scale) for scale in scales.SCALES)
+    scales.SCALES = tuple(tiny(scale) for scale in scales.SCALES)
     for language, code in blocks(page):
         if language == "python":
             with warnings.catch_warnings():
@@ -108,7 +108,7 @@ def _give_files() -> None:
         Image.new("RGB", (16, 16), (60 * colour, 30, 90)).save(folder / f"{colour}.png")
 
 
-def _tiny(scale: scales.Scale) -> scales.Scale:
+def tiny(scale: scales.Scale) -> scales.Scale:
     """A scale with the sizes of tests; public models, of which there are dozens, are not read."""
     size = scales.Size(1, 8, 2, 16, steps=2, batch_size=2, rate=1e-3, checkpoints="2")
     block = Setting(8, 2, 8, 8, passes=0)

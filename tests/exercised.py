@@ -1,16 +1,17 @@
 """Record what a test run exercises, and compare two runs.
 
-Record one with coverage and with the combinations that the laws see:
+Record the lines and branches of `src/` that a run reaches, in subprocesses too, and the combinations of law,
+measure (or record), cloud and dtype that the laws check. What follows FOLDER goes to pytest:
 
-    coverage run -m pytest -p tests.exercised --exercised=FOLDER ...
+    python -m tests.exercised record FOLDER -n 2 -m "nightly or not nightly"
 
 Compare a run before a change of the suite with one or several after it, whose union counts:
 
-    python -m tests.exercised BEFORE AFTER [AFTER ...]
+    python -m tests.exercised compare BEFORE AFTER [AFTER ...]
 
-Each folder holds the combined `.coverage` file of its run and what the plugin wrote. The comparison prints
-every line and branch of the source that only the first run reached, and every combination of law, measure
-(or record), cloud and dtype that only the first run checked; it fails if there are any.
+The comparison prints every line, branch and combination that only the first run exercised, and fails if
+there are any. To record an older commit, check it out elsewhere, copy this file into its `tests/` and set
+PYTHONPATH to its `src`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -35,7 +37,31 @@ LAWS = {
 }  # fmt: skip
 """The checkers that take a measure (or the fold of a record) and a cloud."""
 
+COVERAGE = """
+[run]
+source = {root}/src/isoscope
+data_file = {folder}/.coverage
+branch = True
+parallel = True
+sigterm = True
+patch = subprocess, fork, _exit
+"""
+
 _combinations: set[str] = set()
+
+
+def record(folder: Path, words: list[str]) -> int:
+    """Run pytest with coverage and this plugin; write both records into a folder, and give the exit code."""
+    folder.mkdir(parents=True)
+    config = folder / "coveragerc"
+    config.write_text(COVERAGE.format(root=Path.cwd(), folder=folder))
+    coverage = [sys.executable, "-m", "coverage"]
+    plugin = ["-p", "tests.exercised", f"--exercised={folder}"]
+    ended = subprocess.run(
+        [*coverage, "run", f"--rcfile={config}", "-m", "pytest", *plugin, *words]
+    ).returncode
+    subprocess.run([*coverage, "combine", f"--rcfile={config}"], check=True, stdout=subprocess.DEVNULL)
+    return ended
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -129,5 +155,6 @@ def compare(before: Path, after: Iterable[Path]) -> int:
 
 
 if __name__ == "__main__":
-    first, *rest = map(Path, sys.argv[1:])
-    sys.exit(compare(first, rest) > 0)
+    verb, first, *rest = sys.argv[1:]
+    folder = Path(first).absolute()
+    sys.exit(record(folder, rest) if verb == "record" else compare(folder, map(Path, rest)) > 0)

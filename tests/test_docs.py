@@ -1,4 +1,4 @@
-"""Documentation runs: every Python block and every command in README and docs, and the tree is the tree.
+"""Documentation runs: every Python block and every command in README and docs.
 
 Models of the hub are asked of a hub on loopback, which has a tiny one under each of their names.
 """
@@ -18,10 +18,10 @@ import typer
 
 from isoscope.cli.main import app
 from isoscope.measures.table import MEASURES
-from isoscope.run.sweep.patterns import PYTHIA_SCHEDULE, expand
+from isoscope.sweeps.find.patterns import PYTHIA_SCHEDULE, expand
 from tests.documented import LESS, PAGES, ROOT, blocks, lines
-from tests.run.sweep.pointed import COMMANDS, Pointed, pointed
-from tests.run.sweep.trajectory import walk
+from tests.sweeps.pointed import COMMANDS, Pointed, pointed
+from tests.sweeps.trajectory import walk
 
 RUN = """
 import os, sys
@@ -91,11 +91,9 @@ def test_a_block_that_fails_fails(there: Pointed, tmp_path: Path) -> None:
         assert there.run(tmp_path / name, RUN, page, tmp_path).ended() != 0
 
 
-def test_the_tree_in_the_readme_is_the_tree() -> None:
-    tree = (ROOT / "README.md").read_text().split("## The tree")[1]
-    told = set(re.findall(r"[\w]+\.py\b", tree))
-    there = {file.name for file in (ROOT / "src" / "isoscope").rglob("*.py")}
-    assert told == there
+def test_the_map_of_packages_is_that_of_the_source() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "packages.py"))["page"]()
+    assert (ROOT / "docs" / "design.md").read_text() == written, "run `make docs`"
 
 
 def test_the_page_of_measures_is_that_of_the_table() -> None:

@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "isoscope"
 ABOVE = {  # room: the rooms it may import
     "errors": set(),
+    "formatting": set(),
     "sites": {"errors"},
     "geometry": set(),
     "results": {"errors", "sites"},
@@ -20,25 +21,16 @@ ABOVE = {  # room: the rooms it may import
     "stats": {"geometry", "kernels"},
     "measures": {"errors", "geometry", "kernels", "stats"},
     "models": {"errors", "sites", "data"},
-    "run": {
-        "errors",
-        "sites",
-        "results",
-        "data",
-        "geometry",
-        "kernels",
-        "stats",
-        "measures",
-        "models",
-        "report",
-    },
-    "lab": {"errors", "sites", "results", "data", "stats", "measures", "models", "run"},
-    "repair": {"errors", "sites", "results", "data", "geometry", "kernels", "stats", "models", "run"},
-    "integrations": {"errors", "results", "run"},
-    "report": {"errors", "results"},
+    "show": {"errors", "formatting", "results"},
 }
-ABOVE["papers"] = {*ABOVE["run"], "run", "lab", "report"}
-ABOVE["plot"] = {"errors", "results", "report", "lab", "papers"}
+ABOVE["run"] = {*ABOVE}
+ABOVE["sweeps"] = ABOVE["lab"] = {*ABOVE["run"], "run"} - {"show"}
+ABOVE["lab"] |= {"sweeps"}
+ABOVE["repair"] = {*ABOVE["run"], "run"} - {"show", "measures"}
+ABOVE["papers"] = {*ABOVE["run"], "run", "sweeps", "lab"}
+ABOVE["kinds"] = {"errors", "formatting", "results", "show"}
+ABOVE["plot"] = {"errors", "formatting", "results", "show", "kinds", "lab", "papers"}
+ABOVE["integrations"] = {"errors", "results", "run"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 
 
@@ -108,8 +100,8 @@ def loaded_after(code: str) -> set[str]:
     [
         ("import isoscope", {"torch", "pandas", "transformers"}),
         ("import isoscope.cli.main", {"torch", "pandas", "transformers", "numpy", "plotly"}),
-        ("import isoscope.results.store, isoscope.report.words", {"torch", "plotly", "transformers"}),
-        ("import isoscope.run.observe, isoscope.lab.demo", {"plotly", "ray", "transformers"}),
+        ("import isoscope.results.store, isoscope.show.say.words", {"torch", "plotly", "transformers"}),
+        ("import isoscope.run.observe.observe, isoscope.lab.train.demo", {"plotly", "ray", "transformers"}),
         ("import isoscope.papers.table", {"plotly", "matplotlib", "ray"}),
     ],
 )

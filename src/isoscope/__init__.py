@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from isoscope.data.text import text
     from isoscope.errors import IsoscopeError
     from isoscope.geometry.propagation import signal_propagation
-    from isoscope.kernels.attention import attention_rows
+    from isoscope.kernels.attention.rows import attention_rows
     from isoscope.kernels.partition import partition_isotropy
     from isoscope.kernels.spectra import qk_spectrum
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.results.store import read_run
-    from isoscope.run.alarms import Alarm
-    from isoscope.run.monitor import Monitor
-    from isoscope.run.observation import Observation
-    from isoscope.run.observe import describe, observe
-    from isoscope.run.weights.weigh import weigh
+    from isoscope.run.monitor.alarms import Alarm
+    from isoscope.run.monitor.monitor import Monitor
+    from isoscope.run.observe.observation import Observation
+    from isoscope.run.observe.observe import describe, observe
+    from isoscope.run.weigh.weigh import weigh
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,21 +46,21 @@ __all__ = [
 
 _HOMES = {
     "MEASURES": "measures.table",
-    "Alarm": "run.alarms",
+    "Alarm": "run.monitor.alarms",
     "Batch": "data.batch",
     "IsoscopeError": "errors",
-    "Monitor": "run.monitor",
-    "Observation": "run.observation",
-    "attention_rows": "kernels.attention",
-    "describe": "run.observe",
+    "Monitor": "run.monitor.monitor",
+    "Observation": "run.observe.observation",
+    "attention_rows": "kernels.attention.rows",
+    "describe": "run.observe.observe",
     "load": "models.source",
-    "observe": "run.observe",
+    "observe": "run.observe.observe",
     "partition_isotropy": "kernels.partition",
     "qk_spectrum": "kernels.spectra",
     "read_run": "results.store",
     "signal_propagation": "geometry.propagation",
     "text": "data.text",
-    "weigh": "run.weights.weigh",
+    "weigh": "run.weigh.weigh",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from isoscope.cli.advise import advise
-from isoscope.cli.screen_advise import finish_advise
+from isoscope.cli.screen.advise import finish_advise
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import read_run
 from tests.cli.conftest import Call

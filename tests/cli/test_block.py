@@ -43,6 +43,7 @@ def test_it_prints_tables_and_keeps_a_page(isoscope: Isoscope, made: Path) -> No
 
 
 def test_json_has_the_summary(isoscope: Isoscope, made: Path) -> None:
+    isoscope("block", *SWEPT, "--out", made)
     told = json.loads(isoscope("block", *SWEPT, "--out", made, "--json").out)
     share = [each for each in told["summary"] if each["measure"] == "drift_share" and each["norm"] == "post"]
     assert [each["bias"] for each in share] == [0, 20, 400]
@@ -75,5 +76,6 @@ def test_what_cannot_be_is_one_sentence(
 
 
 def test_another_width_in_the_same_folder(isoscope: Isoscope, made: Path) -> None:
+    assert isoscope("block", *SWEPT, "--out", made).code == 0
     answer = isoscope("block", *SWEPT, "--width", 48, "--out", made)
     assert "asked with other settings (width)" in sentence(answer)

@@ -54,7 +54,7 @@ def test_a_share_is_made_and_said(
     real = builtins.__import__
 
     def absent(name: str, *rest: Any) -> Any:
-        if name.split(".")[0] in ("plotly", "matplotlib") or name == "isoscope.report.contrast":
+        if name.split(".")[0] in ("plotly", "matplotlib") or name == "isoscope.kinds.contrast.page":
             raise ImportError(f"no {name}", name="plotly" if "contrast" in name else name)
         return real(name, *rest)
 

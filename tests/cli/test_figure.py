@@ -24,6 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_a_name_it_lists_what_there_is_a_line_each(isoscope: Isoscope, run: Path) -> None:
+    before = sorted(run.rglob("*"))
     answer = isoscope("figure", run)
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
@@ -31,7 +32,7 @@ def test_without_a_name_it_lists_what_there_is_a_line_each(isoscope: Isoscope, r
     assert "along the layers" in lines[0]
     assert any(line.startswith("heads ") for line in lines)
     assert lines[-1].startswith("or a measure by its name: mean_cosine_between, ")
-    assert not (run / "figures").exists()
+    assert sorted(run.rglob("*")) == before
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from isoscope.cli.impact import impact
-from isoscope.cli.screen_impact import finish_impact
+from isoscope.cli.screen.impact import finish_impact
 from isoscope.errors import IsoscopeError
-from isoscope.report.impact_rows import effects, finding, headline
+from isoscope.kinds.impact.effects import effects, finding, headline
 from isoscope.results.store import read_run
 from tests.cli.conftest import Call
 
@@ -95,8 +95,8 @@ def test_a_table_a_page_and_a_figure(
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages and figures take longer than all the rest."""
-    monkeypatch.setattr("isoscope.cli.screen_impact.write_page", lambda *_: "")
-    monkeypatch.setattr("isoscope.cli.screen_impact._write_figure", lambda *_: [])
+    monkeypatch.setattr("isoscope.cli.screen.impact.write_page", lambda *_: "")
+    monkeypatch.setattr("isoscope.cli.screen.impact._write_figure", lambda *_: [])
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from isoscope.cli.live import LiveView
-from isoscope.cli.live_table import LENGTH, History, layers_table, sparkline
+from isoscope.cli.screen.live import LiveView
+from isoscope.cli.screen.live_table import LENGTH, History, layers_table, sparkline
 from isoscope.results.schema import Row, frame
-from isoscope.run.alarms import Alarm
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.alarms import Alarm
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import language, probe
 
 

@@ -11,7 +11,7 @@ import torch
 
 from isoscope.cli.repair import repair
 from isoscope.errors import IsoscopeError
-from isoscope.repair.export import load_repair
+from isoscope.repair.keep.export import load_repair
 from tests.cli.conftest import Call
 
 VERB = repair

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isoscope.lab import cnn
-from isoscope.lab.norms import NORMS
+from isoscope.lab.model import cnn
+from isoscope.lab.model.norms import NORMS
 from isoscope.lab.penalties.table import PENALTIES
 from isoscope.lab.tasks.table import TASKS
 from isoscope.lab.variants.table import VARIANTS

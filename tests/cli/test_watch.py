@@ -25,9 +25,9 @@ from isoscope.results.store import open_run
 from tests.cli.test_errors import sentence
 from tests.conftest import Answer
 from tests.lab.test_contrast_fit import made as trials
-from tests.report.made_sweep import a_sweep
-from tests.report.made_training import a_training, facts, watched
-from tests.report.watching import until, version, write_step
+from tests.show.made_sweep import a_sweep
+from tests.show.made_training import a_training, facts, watched
+from tests.show.watching import until, version, write_step
 from tests.tiers import nightly
 
 Isoscope = Callable[..., Answer]

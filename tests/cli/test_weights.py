@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from isoscope import read_run
-from isoscope.cli import screen
+from isoscope.cli.screen import terminal as screen
 from isoscope.measures.on_data import EXPLANATIONS
 from tests.conftest import Answer
 from tests.models.tiny import tokenizer
@@ -95,8 +95,8 @@ def test_report_shows_the_same_tables(isoscope: Isoscope, folder: Path, tmp_path
 def test_a_narrow_terminal_shows_whole_cells(
     isoscope: Isoscope, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.cli.screen._width", lambda: 80)
-    monkeypatch.setattr("isoscope.cli.screen_weights.screen_width", lambda: 80)
+    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda: 80)
+    monkeypatch.setattr("isoscope.cli.screen.weights.screen_width", lambda: 80)
     out = isoscope("weights", folder, "--out", tmp_path / "run").out
     assert "…" not in out and "regimes" in out
 

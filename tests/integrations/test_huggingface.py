@@ -12,9 +12,9 @@ import transformers
 
 from isoscope.integrations.huggingface import IsoscopeCallback
 from isoscope.results.store import read_run
-from isoscope.run.alarms import Alarm, AlarmRaised
-from isoscope.run.monitor import Monitor
-from isoscope.run.observe import observe
+from isoscope.run.monitor.alarms import Alarm, AlarmRaised
+from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.observe.observe import observe
 from tests.integrations.small import (
     MEASURES,
     assert_same_rows,

@@ -15,7 +15,7 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.integrations import trackers
-from isoscope.run.monitor import Sink
+from isoscope.run.monitor.monitor import Sink
 from tests.integrations.told import Said, assert_shown, watched
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 import torch
 
-from isoscope.run.monitor import Monitor, Sink
+from isoscope.run.monitor.monitor import Monitor, Sink
 from tests.integrations.small import language_model, probe, sentences
 
 Said = dict[int, dict[str, float]]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.attention import STATISTICS
+from isoscope.kernels.attention.rows import STATISTICS
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 REACH = (3.0, 10.0, 80.0, 0.0)  # the largest score of each head

@@ -22,7 +22,7 @@ if find_spec("triton") and not torch.cuda.is_available() and os.environ.get("TRI
         if getattr(getattr(triton.language, name), "__module__", None) == standard.__name__:
             setattr(triton.language, name, getattr(standard, name))
     for module in ("marks", "terms", "fold", "tiles", "triton"):  # in the order of their imports
-        name = f"isoscope.kernels.attention_{module}"
+        name = f"isoscope.kernels.attention.{module}"
         if name in sys.modules:
             importlib.reload(sys.modules[name])
         importlib.import_module(name)

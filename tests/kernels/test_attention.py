@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from isoscope.geometry import attention as definition
-from isoscope.kernels.attention import STATISTICS, attention_rows, score_rows
+from isoscope.kernels.attention.rows import STATISTICS, attention_rows, score_rows
 from tests.kernels.attention_cases import (
     BACKENDS,
     CASES,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from isoscope.geometry import attention as definition
-from isoscope.kernels import attention_chunked
-from isoscope.kernels.attention import STATISTICS, AttentionRows, attention_rows
+from isoscope.kernels.attention import chunked as attention_chunked
+from isoscope.kernels.attention.rows import STATISTICS, AttentionRows, attention_rows
 
 hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from isoscope.kernels import attention
-from isoscope.kernels.attention import attention_rows, chosen_backend, score_rows
+from isoscope.kernels.attention import rows as attention
+from isoscope.kernels.attention.rows import attention_rows, chosen_backend, score_rows
 
 Q, K = torch.zeros(2, 4, 5, 8), torch.zeros(2, 2, 7, 8)
 
@@ -77,7 +77,7 @@ import sys, torch
 sys.modules["triton"] = None  # importing it now fails
 from isoscope import attention_rows
 attention_rows(torch.zeros(1, 1, 3, 4), torch.zeros(1, 1, 3, 4))
-assert "isoscope.kernels.attention_triton" not in sys.modules
+assert "isoscope.kernels.attention.triton" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.kernels import cloud
-from isoscope.kernels.cloud import Chunks, CloudSums, OfChunks, cloud_sums, joined, massive_limit
+from isoscope.kernels.cloud import totals as cloud
+from isoscope.kernels.cloud.totals import Chunks, CloudSums, OfChunks, cloud_sums, joined, massive_limit
 from isoscope.kernels.sums import norms
 from isoscope.stats.places import Layout
 from tests.tiers import nightly
@@ -134,7 +134,7 @@ def test_chunks_are_the_rows_of_their_label() -> None:
 @pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_norms_of_rows(dtype: torch.dtype) -> None:
-    from isoscope.kernels.cloud_triton import row_norms
+    from isoscope.kernels.cloud.triton import row_norms
 
     points = torch.randn(9, 37).to(dtype)
     points[1], points[2], points[3, 5], points[4, 36] = 0, 1e30, torch.nan, -torch.inf

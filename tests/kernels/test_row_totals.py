@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels import row_totals as rows_module
-from isoscope.kernels.attention import attention_rows
-from isoscope.kernels.row_totals import TOTALS, row_totals
+from isoscope.kernels.attention.rows import attention_rows
+from isoscope.kernels.row_totals import totals as rows_module
+from isoscope.kernels.row_totals.totals import TOTALS, row_totals
 
 CUDA = torch.cuda.is_available()
 pytestmark = pytest.mark.skipif(

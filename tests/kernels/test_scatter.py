@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.kernels import scatter
+from isoscope.kernels.scatter.scatter import scatter
 from tests.tiers import nightly
 
 CUDA = torch.cuda.is_available()
@@ -133,7 +133,7 @@ def test_a_wide_cloud_on_the_gpu(width: int, dtype: torch.dtype) -> None:
 
 @on_triton
 def test_matrices_are_merged_in_one_pass() -> None:
-    from isoscope.kernels.scatter_triton import merged
+    from isoscope.kernels.scatter.triton import merged
 
     one, other = torch.randn(2, 3, 37, 37, dtype=torch.float64, device=DEVICE)
     left, right = torch.randn(2, 3, 37, dtype=torch.float64, device=DEVICE)

@@ -12,9 +12,9 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.block import OF_VECTORS, Setting, Unit, fresh, make, read_unit, run_of, unit_of, units
-from isoscope.lab.block_parts import look_inside, read_scores
-from isoscope.lab.block_seeds import curve, fixed_points, kept_norm, over_seeds
+from isoscope.lab.block.block import OF_VECTORS, Setting, Unit, fresh, make, read_unit, run_of, unit_of, units
+from isoscope.lab.block.parts import look_inside, read_scores
+from isoscope.lab.block.seeds import curve, fixed_points, kept_norm, over_seeds
 from isoscope.results.schema import frame
 from isoscope.results.store import open_run
 

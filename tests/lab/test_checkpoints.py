@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.checkpoints import Checkpoints, due
-from isoscope.lab.training import Training
+from isoscope.lab.train.checkpoints import Checkpoints, due
+from isoscope.lab.train.training import Training
 from tests.lab.test_training import SMALL, begin, same
 
 

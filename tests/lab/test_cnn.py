@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.cnn import Cnn, Grid, build
-from isoscope.lab.experiment import Experiment
-from isoscope.lab.training import Recipe, Training
+from isoscope.lab.model.cnn import Cnn, Grid, build
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.training import Recipe, Training
 
 
 @pytest.mark.parametrize("norm", ["batch", "none"])

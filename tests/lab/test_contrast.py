@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab import contrast as lab
-from isoscope.lab.contrast import Contrast, contrast, make, open_contrast, parse_entropies
-from isoscope.lab.contrast_fit import fit
-from isoscope.lab.experiment import Experiment
-from isoscope.lab.training import Diverged, Recipe, Training
+from isoscope.lab.contrast import contrast as lab
+from isoscope.lab.contrast.contrast import Contrast, contrast, make, open_contrast, parse_entropies
+from isoscope.lab.contrast.fit import fit
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.training import Diverged, Recipe, Training
 
 TINY = Experiment(layers=1, width=8, heads=2, length=8, recipe=Recipe(steps=2, batch_size=2))
 

@@ -13,12 +13,12 @@ import torch
 from scipy import stats
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab import contrast_trial
-from isoscope.lab.contrast import Contrast, contrast, make, open_contrast, run_of
-from isoscope.lab.contrast_fit import AS_THEY_CAME, Fitted, fit
-from isoscope.lab.contrast_trial import propagation_rows, told_besides, weigh_trial
-from isoscope.lab.experiment import Experiment
-from isoscope.lab.training import Recipe
+from isoscope.lab.contrast import trial as contrast_trial
+from isoscope.lab.contrast.contrast import Contrast, contrast, make, open_contrast, run_of
+from isoscope.lab.contrast.fit import AS_THEY_CAME, Fitted, fit
+from isoscope.lab.contrast.trial import propagation_rows, told_besides, weigh_trial
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.training import Recipe
 from isoscope.models.source import Model
 from isoscope.results.points import Points, points_frame
 from isoscope.results.schema import Row, frame
@@ -70,7 +70,7 @@ def test_a_folder_knows_what_names_do_not_tell(tmp_path: Path) -> None:
 def test_rows_have_loss_spectra_and_probes_of_every_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.lab.probes.DRAWN", 96)
+    monkeypatch.setattr("isoscope.lab.train.probes.DRAWN", 96)
     contrast_trial.questions_of.cache_clear()
     folder, rows = finished(free(probe="order"), tmp_path)
     own = rows[rows.kind == "training"].pivot(index="model", columns="measure", values="value")
@@ -147,7 +147,7 @@ def test_every_task_is_told_in_its_own_terms(task: str, name: str) -> None:
 
 
 def test_a_trial_in_sixteen_bits_is_read_in_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("isoscope.lab.probes.DRAWN", 96)
+    monkeypatch.setattr("isoscope.lab.train.probes.DRAWN", 96)
     contrast_trial.questions_of.cache_clear()
     (exact, *_), (half, *_) = (
         free(base=Experiment(layers=1, width=8, heads=2, length=8, recipe=recipe), probe="order").trials()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isoscope.lab.contrast_fit import Fitted, common, fit, lines_of, points_of
+from isoscope.lab.contrast.fit import Fitted, common, fit, lines_of, points_of
 from isoscope.results.schema import Row, frame
 
 AIMS = (0.35, 0.55, 0.75)

@@ -11,9 +11,9 @@ import torch
 
 import isoscope
 from isoscope.errors import IsoscopeError
-from isoscope.lab import demo
 from isoscope.lab.tasks.base import Examples
-from isoscope.lab.training import Training
+from isoscope.lab.train import demo
+from isoscope.lab.train.training import Training
 from isoscope.measures.table import choose
 from isoscope.models.source import Model
 

@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.experiment import Experiment, Underway, device_for
-from isoscope.lab.training import Diverged, Recipe
+from isoscope.lab.train.experiment import Experiment, Underway, device_for
+from isoscope.lab.train.training import Diverged, Recipe
 from isoscope.lab.variants.table import VARIANTS
 from isoscope.results import store
 from isoscope.results.store import read_run

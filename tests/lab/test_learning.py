@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from isoscope.lab.transformer import Shape, Transformer, build
+from isoscope.lab.model.transformer import Shape, Transformer, build
 from isoscope.lab.variants.convolution import REACH
 from isoscope.lab.variants.table import VARIANTS, Variant
 from tests.tiers import nightly

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from isoscope.lab.norms import NORMS, Norm
-from isoscope.lab.transformer import Block, Shape, build
+from isoscope.lab.model.norms import NORMS, Norm
+from isoscope.lab.model.transformer import Block, Shape, build
 from isoscope.models.weights import open_weights
 
 

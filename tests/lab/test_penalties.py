@@ -17,13 +17,13 @@ from torch import Tensor, nn
 import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.geometry import spectrum
-from isoscope.lab.norms import NORMS
+from isoscope.lab.model.norms import NORMS
+from isoscope.lab.model.transformer import Shape, Transformer, build
 from isoscope.lab.penalties.cosreg import CosReg, mean_of_cosines
 from isoscope.lab.penalties.entropy import MOST, EntropyTarget
 from isoscope.lab.penalties.istar import IStar, isoscore_star
 from isoscope.lab.penalties.locater import LocAteR
 from isoscope.lab.penalties.table import PENALTIES, Penalty, parse
-from isoscope.lab.transformer import Shape, Transformer, build
 from isoscope.lab.variants.table import VARIANTS
 from isoscope.models.weights import open_weights
 from tests.lab.test_learning import KEYS, VALUES, recall

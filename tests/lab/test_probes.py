@@ -14,11 +14,20 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab import probes
-from isoscope.lab.experiment import Experiment
-from isoscope.lab.probes import Questions, encoder, fit_reader, order, pooled_states, probe, questions, wilson
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.lab.tasks.table import TASKS
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.train import probes
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.probes import (
+    Questions,
+    encoder,
+    fit_reader,
+    order,
+    pooled_states,
+    probe,
+    questions,
+    wilson,
+)
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import tap
 

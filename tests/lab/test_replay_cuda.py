@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.lab import replay
-from isoscope.lab.experiment import Experiment
 from isoscope.lab.penalties.table import PENALTIES
-from isoscope.lab.replay import Replayed
 from isoscope.lab.tasks.base import Examples
-from isoscope.lab.training import Diverged, Recipe, Training
+from isoscope.lab.train import replay
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.replay import Replayed
+from isoscope.lab.train.training import Diverged, Recipe, Training
 from isoscope.lab.variants.table import VARIANTS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 import isoscope
 from isoscope.geometry.attention import row_statistics, weight_rows
-from isoscope.lab.transformer import Shape, Transformer, build
+from isoscope.lab.model.transformer import Shape, Transformer, build
 from isoscope.lab.variants.base import Given
 from isoscope.lab.variants.table import VARIANTS, Variant
-from isoscope.models.attention import Attended, attention_tap
-from isoscope.models.shown import mixed, weigh
+from isoscope.models.attention.shown import mixed, weigh
+from isoscope.models.attention.tap import Attended, attention_tap
 from isoscope.sites import Site
 from tests.lab import naive
 from tests.tiers import nightly

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.lab.variants.centred import KEPT, CentredQueries
 from isoscope.lab.variants.sigma import SigmaLinear
 from isoscope.models.weights import open_weights

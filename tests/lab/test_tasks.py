@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.experiment import Experiment
 from isoscope.lab.tasks.base import NOTHING, Lesson
 from isoscope.lab.tasks.table import TASKS
-from isoscope.lab.training import Recipe, Training
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.training import Recipe, Training
 
 LENGTH = 24
 LEARNT = {  # steps and rate of a tiny model, and how far below chance it gets in them

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from isoscope.lab import training as module
-from isoscope.lab.experiment import Experiment
-from isoscope.lab.training import Diverged, Recipe, Training
+from isoscope.lab.train import training as module
+from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.training import Diverged, Recipe, Training
 
 SMALL = Experiment(layers=2, width=16, heads=2, length=12, recipe=Recipe(steps=6, batch_size=4))
 LESSON = SMALL.lesson()

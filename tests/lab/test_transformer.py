@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.transformer import Attention, Shape, build
+from isoscope.lab.model.transformer import Attention, Shape, build
 from isoscope.lab.variants.table import VARIANTS
 
 SMALL = Shape(7, width=8, layers=2, heads=2, length=6)

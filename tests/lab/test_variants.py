@@ -9,7 +9,7 @@ import torch
 from scipy import optimize
 from torch import Tensor
 
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.lab.variants.sparse import entmax, sparsemax
 from isoscope.lab.variants.table import VARIANTS, Variant
 from tests.lab import naive

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.measures.base import Measure, Reading
-from isoscope.models.attention import Attended
-from isoscope.models.rotary import Still
-from isoscope.run.attend import see_counterfact, see_heads, settled
+from isoscope.models.attention.rotary import Still
+from isoscope.models.attention.tap import Attended
+from isoscope.run.observe.attend import see_counterfact, see_heads, settled
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads

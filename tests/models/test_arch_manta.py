@@ -13,9 +13,9 @@ from torch import Tensor
 
 import isoscope
 from isoscope.models.arch.configs import MantaConfig
-from isoscope.models.arch.manta import Manta
-from isoscope.models.arch.manta_frontiers import LocalTransformer
-from isoscope.models.arch.manta_pooling import BlockPooling, shares
+from isoscope.models.arch.manta.frontiers import LocalTransformer
+from isoscope.models.arch.manta.model import Manta
+from isoscope.models.arch.manta.pooling import BlockPooling, shares
 from isoscope.models.inputs import open_data
 from isoscope.models.source import fingerprint
 from isoscope.models.weights import open_weights

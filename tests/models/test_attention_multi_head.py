@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from isoscope.models.attention import Attended
+from isoscope.models.attention.tap import Attended
 from isoscope.sites import Site
 from tests.models.test_attention_tap import look, probabilities, products
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from isoscope.models.attention import Attended
+from isoscope.models.attention.tap import Attended
 from tests.models.test_attention_tap import Stack, look, probabilities, products
 
 B, H, T, E = 3, 4, 7, 4

@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.overrides import _get_current_function_mode_stack
 
 from isoscope.errors import IsoscopeError
-from isoscope.models.attention import Attended, attention_tap, looked_for
+from isoscope.models.attention.tap import Attended, attention_tap, looked_for
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest
 from isoscope.sites import Site

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from isoscope.models.attention import Attended, attention_tap
+from isoscope.models.attention.rotary import Rotation, Still
+from isoscope.models.attention.tap import Attended, attention_tap
 from isoscope.models.blocks import find_blocks
-from isoscope.models.rotary import Rotation, Still
 from isoscope.models.tap import at_rest
 from tests.models import tiny
 from tests.models.test_attention_tap import Stack, build, inputs, look

@@ -11,7 +11,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.models.weights import Projections, open_weights
 from isoscope.sites import Site
 from tests.models import tiny, weighed

@@ -176,7 +176,7 @@ def test_the_hub_gives_only_what_is_asked_for(
 
     asked: list[object] = []
     monkeypatch.setattr(
-        weights_files, "_locate", lambda *given: (asked.append(given), ("owner/tiny", "c" * 40))[1]
+        weights_files, "locate", lambda *given: (asked.append(given), ("owner/tiny", "c" * 40))[1]
     )
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     weights = open_weights("owner/tiny@step7")

@@ -19,7 +19,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import fingerprint
 from isoscope.models.zoo import CORPUS, MACHINA_STEPS, NAMES, ZOO, find, hub_address, meant
-from isoscope.run.sweep.patterns import PYTHIA_SCHEDULE, expand
+from isoscope.sweeps.find.patterns import PYTHIA_SCHEDULE, expand
 from tests.conftest import Answer
 from tests.models import (
     modal,

@@ -13,7 +13,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from isoscope.models.attention import Attended, attention_tap
+from isoscope.models.attention.tap import Attended, attention_tap
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Projections, Weights

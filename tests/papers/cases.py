@@ -11,7 +11,7 @@ from pydoc_data import topics
 
 import pandas as pd
 
-from isoscope.lab.block import Setting
+from isoscope.lab.block.block import Setting
 from isoscope.papers.scales import Scale, Size
 from isoscope.papers.workshop import Workshop
 from isoscope.results.schema import Row

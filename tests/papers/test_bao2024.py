@@ -14,7 +14,7 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.spectra import qk_matrix
-from isoscope.lab.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment
 from isoscope.papers import workshop as making
 from isoscope.papers.bao2024 import PAPER, models, reading, sweep, walks
 from isoscope.papers.bao2024.models import deep, settings, shallow, swept

@@ -15,9 +15,9 @@ from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, unbou
 from isoscope.papers.paper import Paper, headline, judged, left, make, run_of
 from isoscope.papers.table import PAPERS, paper_of
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
 from isoscope.results.schema import frame
 from isoscope.results.store import open_run, read_run
+from isoscope.show.charts import Chart, Series
 from tests.papers.cases import row, tiny_workshop
 
 CLAIMS = [(paper.name, claim) for paper in PAPERS for claim in paper.claims]

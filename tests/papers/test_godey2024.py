@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isoscope.lab.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment
 from isoscope.models import zoo
 from isoscope.papers.claims import Claim, measured
 from isoscope.papers.godey2024 import (

@@ -11,7 +11,7 @@ from isoscope.results.points import Points, points_frame
 from isoscope.results.schema import Row, Run, frame
 from isoscope.results.store import RunFolder, open_run
 from tests.lab.test_contrast_fit import made as trials
-from tests.report import made, made_sweep, made_training, made_weights
+from tests.show import made, made_sweep, made_training, made_weights
 
 HOSTILE = "_a$b_c$<script>x</script>/\n%s"
 BERT = "bert-base-uncased"

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from isoscope.errors import IsoscopeError
-from isoscope.plot.catalogue import figures
-from isoscope.plot.sheet import Offered
-from isoscope.report.charts import Chart, Series
+from isoscope.plot.catalogue.catalogue import figures
 from isoscope.results.schema import Run, frame
 from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.show.charts import Chart, Series
+from isoscope.show.draw.matplotlib.sheet import Offered
 from tests.plot.made import HOSTILE, KINDS, folder
-from tests.report import made
+from tests.show import made
 from tests.tiers import nightly
 
 NAMED = {

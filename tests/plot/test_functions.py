@@ -16,11 +16,11 @@ from matplotlib.colors import to_hex
 
 from isoscope import plot
 from isoscope.errors import IsoscopeError
-from isoscope.report.colours import SOFT
 from isoscope.results.schema import frame
+from isoscope.show.colours import SOFT
 from tests.lab.test_contrast_fit import made as trials
 from tests.plot.made import HOSTILE, LOOKS, block_rows, clouds, planted
-from tests.report import made, made_training, made_weights
+from tests.show import made, made_training, made_weights
 
 MEASURE = "mean_cosine_between"
 
@@ -288,10 +288,11 @@ def test_every_public_name_is_there_and_stays_what_it_is() -> None:
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:
-    code = "import isoscope.plot, isoscope.cli.figure, isoscope.plot.catalogue, sys; print(*sys.modules)"
+    modules = "isoscope.plot, isoscope.cli.figure, isoscope.plot.catalogue.catalogue"
+    code = f"import {modules}, sys; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(told.stdout.split())
-    assert "isoscope.plot.catalogue" in loaded  # the look can see
+    assert "isoscope.plot.catalogue.catalogue" in loaded  # the look can see
     assert not loaded & {"matplotlib", "torch"}
 
 

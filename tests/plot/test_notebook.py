@@ -8,9 +8,9 @@ import re
 import torch
 
 import isoscope
-from isoscope.report.notebook import MOST_LINES, html_of
 from isoscope.results.schema import frame
-from tests.report import made, made_weights
+from isoscope.show.notebook import MOST_LINES, html_of
+from tests.show import made, made_weights
 
 
 def test_a_cloud_shows_its_headline_and_values() -> None:

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise import advise
-from isoscope.repair.advise_sample import halves
-from isoscope.report.advise_findings import NONE, Dimension, Findings, Number, Space, Tokens, findings
-from isoscope.report.advise_judged import Said, cosine, gentlest, per_cent, told
-from isoscope.report.advise_sentences import PARTS, WRITERS, advice, headline
+from isoscope.kinds.advise.findings import NONE, Dimension, Findings, Number, Space, Tokens, findings
+from isoscope.kinds.advise.judged import Said, cosine, gentlest, per_cent, told
+from isoscope.kinds.advise.sentences import PARTS, WRITERS, advice, headline
+from isoscope.repair.advise.advise import advise
+from isoscope.repair.advise.sample import halves
 from isoscope.results.schema import frame
 
 

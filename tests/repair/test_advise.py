@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise import BEFORE, REPAIRS, advise, recipes
-from isoscope.repair.advise_explained import EXPLAINED
-from isoscope.repair.advise_sample import LEAST, halves, rows_of
-from isoscope.repair.transforms import fit
+from isoscope.repair.advise.advise import BEFORE, REPAIRS, advise, recipes
+from isoscope.repair.advise.explained import EXPLAINED
+from isoscope.repair.advise.sample import LEAST, halves, rows_of
+from isoscope.repair.fit.transforms import fit
 from isoscope.results.schema import Row
-from isoscope.run.observe import describe
+from isoscope.run.observe.observe import describe
 
 
 def cloud(n: int = 300, width: int = 12) -> torch.Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.repair.advise_pairs import (
+from isoscope.repair.advise.pairs import (
     NEAREST,
     QUANTILES,
     cosines,
@@ -19,7 +19,7 @@ from isoscope.repair.advise_pairs import (
     neighbours_kept,
     quantiles,
 )
-from isoscope.repair.impact_hubs import hubness
+from isoscope.repair.impact.hubs import hubness
 
 
 def cone(n: int, width: int, shift: float = 1.0) -> torch.Tensor:

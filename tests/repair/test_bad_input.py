@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.kinds import KINDS, parse
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.kinds import KINDS, parse
+from isoscope.repair.fit.transforms import fit
 
 CLOUD = torch.randn(50, 6, generator=torch.Generator().manual_seed(0)).double()
 LINE = torch.arange(50.0).double()[:, None] * torch.ones(6).double()

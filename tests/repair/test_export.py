@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.export import CONFIG, TENSORS, load_repair, save_repair
-from isoscope.repair.fold import as_linear, fold
-from isoscope.repair.module import RepairModule
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.keep.export import CONFIG, TENSORS, load_repair, save_repair
+from isoscope.repair.keep.fold import as_linear, fold
+from isoscope.repair.keep.module import RepairModule
 from tests.repair.naive import RECIPES, cloud
 
 TEXTS = ["a line of text", "another, longer line of text", "short"]

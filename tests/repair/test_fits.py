@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from isoscope.geometry.cosine import dimension_contributions
-from isoscope.repair.maps import Clustered
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.keep.maps import Clustered
 from tests.repair.naive import RECIPES, all_but_the_top, centred, cloud, covariance
 
 SHAPES = ((400, 7), (901, 13), (97, 24))

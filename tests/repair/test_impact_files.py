@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.impact_files import read_pairs, read_sought, read_texts
-from isoscope.repair.impact_overlap import Split, hold_apart, refuse_same_vectors
-from isoscope.repair.impact_tasks import labelled, pairs, sought
+from isoscope.repair.impact.files import read_pairs, read_sought, read_texts
+from isoscope.repair.impact.overlap import Split, hold_apart, refuse_same_vectors
+from isoscope.repair.impact.tasks import labelled, pairs, sought
 
 ROWS = [("a dog, running", "a cat", 1.5), ('she said "no"', "never", 3.0), ("a", "b", 0.0)]
 

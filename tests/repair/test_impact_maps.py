@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.repair.impact_maps import Character, cannot_matter, cannot_matter_to_head, character
-from isoscope.repair.impact_outcome import Outcome
-from isoscope.repair.impact_probe import probe
-from isoscope.repair.impact_scores import retrieval, similarity
-from isoscope.repair.impact_verdict import CANNOT, Change, changed
-from isoscope.repair.maps import Clustered, Scaled, Turned
-from isoscope.repair.repair import Repair
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.impact.maps import Character, cannot_matter, cannot_matter_to_head, character
+from isoscope.repair.impact.outcome import Outcome
+from isoscope.repair.impact.probe import probe
+from isoscope.repair.impact.scores import retrieval, similarity
+from isoscope.repair.impact.verdict import CANNOT, Change, changed
+from isoscope.repair.keep.maps import Clustered, Scaled, Turned
+from isoscope.repair.keep.repair import Repair
 
 WIDTH = 8
 

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import load
-from isoscope.repair.impact_perplexity import HeadStates, in_place, open_speaker, perplexity
-from isoscope.repair.impact_spoken import Spoken, judge_spoken, open_spoken
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.impact.perplexity import HeadStates, in_place, open_speaker, perplexity
+from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
 from tests.models import tiny
 
 WORDS = (

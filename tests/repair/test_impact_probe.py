@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.impact_probe import FOLDS, READERS, choose, fit_line, folds, probe
+from isoscope.repair.impact.probe import FOLDS, READERS, choose, fit_line, folds, probe
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 

@@ -12,11 +12,11 @@ from scipy import stats
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model, load
-from isoscope.repair.impact import AS_IT_IS, judge, known, parse_repairs, refuse_too_many
-from isoscope.repair.impact_overlap import Split
-from isoscope.repair.impact_states import Encoded, encode, open_inputs
-from isoscope.repair.impact_tasks import Pairs
-from isoscope.repair.transforms import fit
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.impact.impact import AS_IT_IS, judge, known, parse_repairs, refuse_too_many
+from isoscope.repair.impact.overlap import Split
+from isoscope.repair.impact.states import Encoded, encode, open_inputs
+from isoscope.repair.impact.tasks import Pairs
 from isoscope.sites import Site
 
 TEXTS = [f"line {i}" + " and some more words" * (i % 3) for i in range(40)]

@@ -12,8 +12,8 @@ from safetensors.numpy import save_file
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import load
+from isoscope.repair.fit.transforms import fit
 from isoscope.repair.states import open_states
-from isoscope.repair.transforms import fit
 from isoscope.repair.vectors import holds_vectors, open_vectors, write_repaired
 
 LINES = [f"line {i}" + " and some more words" * (i % 3) for i in range(23)]

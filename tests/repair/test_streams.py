@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.kernels.scatter import scatter
-from isoscope.repair import gather, transforms
-from isoscope.repair.gather import moments_of
-from isoscope.repair.maps import tensors_of
-from isoscope.repair.sample import MOST, Sample, Watched
-from isoscope.repair.transforms import Repair, fit
+from isoscope.kernels.scatter.scatter import scatter
+from isoscope.repair.fit import gather, transforms
+from isoscope.repair.fit.gather import moments_of
+from isoscope.repair.fit.sample import MOST, Sample, Watched
+from isoscope.repair.fit.transforms import Repair, fit
+from isoscope.repair.keep.maps import tensors_of
 from isoscope.stats.moments import Moments
 from tests.repair.naive import RECIPES, cloud, covariance
 

@@ -15,8 +15,8 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 import isoscope
 from isoscope.models.source import Model
-from isoscope.run.alarms import AlarmRaised
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.alarms import AlarmRaised
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import Language, ids, language, loss_of, probe
 
 STEPS = 2

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 import isoscope
 from isoscope.results.schema import Row, frame
-from isoscope.run import alarms
-from isoscope.run.alarms import Alarm, AlarmRaised
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor import alarms
+from isoscope.run.monitor.alarms import Alarm, AlarmRaised
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import WIDTH, Language, ids, language, loss_of, probe
 
 

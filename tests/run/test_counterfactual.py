@@ -16,9 +16,9 @@ from torch.nn import functional
 
 import isoscope
 from isoscope.geometry import query_key
-from isoscope.models.attention import Attended
-from isoscope.run import attend, fold
-from isoscope.run.observation import Observation
+from isoscope.models.attention.tap import Attended
+from isoscope.run.observe import attend, fold
+from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site
 from isoscope.stats.queries import Queries
 from tests.models import modal, tiny

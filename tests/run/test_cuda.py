@@ -8,11 +8,11 @@ import torch
 
 from isoscope import describe, observe
 from isoscope.data.batch import as_batch
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.models.source import Model
-from isoscope.run.fold import Folder
-from isoscope.run.memory import Plan
-from isoscope.run.observe import look
+from isoscope.run.observe.fold import Folder
+from isoscope.run.observe.memory import Plan
+from isoscope.run.observe.observe import look
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.dimensions import Dimensions

@@ -20,17 +20,17 @@ from torch import Tensor
 from isoscope.data.batch import Batch
 from isoscope.geometry.propagation import propagation
 from isoscope.geometry.spectra import covariance_root, qk_matrix, qk_spectrum
-from isoscope.models.attention import attention_tap
+from isoscope.models.attention.tap import attention_tap
 from isoscope.models.entering import entering, find_module
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import open_weights
 from isoscope.results.schema import frame
-from isoscope.run.observe import look
-from isoscope.run.weights.agreement import EXACT, ORDERS, _density_within, held
-from isoscope.run.weights.data import DataPart, data_part
-from isoscope.run.weights.looking import Localiser, Walked
-from isoscope.run.weights.predict import _random_frobenius, _random_signal, _signal, walk_factors
+from isoscope.run.observe.observe import look
+from isoscope.run.weigh.agreement import EXACT, ORDERS, _density_within, held
+from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.looking import Localiser, Walked
+from isoscope.run.weigh.predict import _random_frobenius, _random_signal, _signal, walk_factors
 from isoscope.stats.profiles import BINS, Profiles, averaged, density
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.walks import WalkSpread

@@ -12,7 +12,7 @@ import torch
 
 import isoscope
 from isoscope.data.batch import Batch
-from isoscope.run.observation import Observation
+from isoscope.run.observe.observation import Observation
 from tests.models import tiny
 from tests.run.independent import assert_merged
 

@@ -16,8 +16,8 @@ from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model
 from isoscope.results import store
-from isoscope.run.monitor import Monitor
-from isoscope.run.summaries import summaries
+from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.monitor.summaries import summaries
 from tests.run.training import LENGTH, VOCABULARY, forever, ids, language, loss_of, probe, trained
 
 
@@ -128,7 +128,7 @@ def test_a_probe_that_does_not_fit(given: list[object], message: str) -> None:
 
 
 def test_a_probe_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("isoscope.run.probe.LARGEST", 1 << 20)
+    monkeypatch.setattr("isoscope.run.monitor.probe.LARGEST", 1 << 20)
     with pytest.raises(IsoscopeError, match=r"the probe is larger than .*; give fewer batches"):
         Monitor(language(), forever())
 

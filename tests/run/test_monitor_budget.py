@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import isoscope
-from isoscope.report import page as report
-from isoscope.run import monitor as watching
-from isoscope.run.alarms import Alarm
-from isoscope.run.monitor import Monitor
-from isoscope.run.schedule import Budget, Schedule, as_schedule, dense_then_even, every_nth
+from isoscope.run.monitor import monitor as watching
+from isoscope.run.monitor.alarms import Alarm
+from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.monitor.schedule import Budget, Schedule, as_schedule, dense_then_even, every_nth
+from isoscope.show.page import page as report
 from tests.run.training import language, probe
 
 FEW = ["mean_norm"]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isoscope import observe
 from isoscope.models.source import Model
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

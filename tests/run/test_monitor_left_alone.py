@@ -16,7 +16,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import read_run
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import WIDTH, language, probe
 
 FEW = ["mean_cosine"]

@@ -13,9 +13,9 @@ from torch.nn import functional
 
 import isoscope
 from isoscope.errors import IsoscopeError
-from isoscope.lab.transformer import Shape, build
+from isoscope.lab.model.transformer import Shape, build
 from isoscope.models.source import Model
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe, same
 
 MEASURES = ["mean_cosine", "mean_norm", "entropy", "query_drift", "key_drift"]

@@ -11,7 +11,7 @@ import torch
 
 import isoscope
 from isoscope.errors import IsoscopeError
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import language, probe
 
 

@@ -16,7 +16,7 @@ import torch
 import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.results import store
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe
 from tests.tiers import nightly
 
@@ -96,7 +96,7 @@ def test_killed_at_every_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = training(tmp_path / "run", [], steps=3)
     calls = []
-    monkeypatch.setattr("isoscope.run.monitor.untouched", _counting(calls))
+    monkeypatch.setattr("isoscope.run.monitor.monitor.untouched", _counting(calls))
     told: list[int] = []
     again = training(tmp_path / "run", told, steps=4)
     assert len(calls) == 2  # to look at the model first, and at step 3
@@ -105,7 +105,7 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
 
 
 def _counting(calls: list[int]) -> object:
-    from isoscope.run.untouched import untouched
+    from isoscope.run.monitor.untouched import untouched
 
     def counted(*given: object) -> object:
         calls.append(1)

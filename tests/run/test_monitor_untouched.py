@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from isoscope.run.monitor import Monitor
-from isoscope.run.untouched import untouched
+from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.monitor.untouched import untouched
 from tests.run.training import ids, language, loss_of, probe, same, trained
 
 

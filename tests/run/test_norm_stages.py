@@ -19,8 +19,8 @@ from isoscope.models.entering import entering
 from isoscope.models.source import Model
 from isoscope.models.weights import Norm, open_weights
 from isoscope.results.schema import frame
-from isoscope.run.weights.data import DataPart, data_part
-from isoscope.run.weights.norm_stages import OUTPUT, Change, NormRecords, bias_cancels, stages, standardised
+from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.norm_stages import OUTPUT, Change, NormRecords, bias_cancels, stages, standardised
 from isoscope.stats.centre import Centre
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir

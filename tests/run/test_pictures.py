@@ -14,8 +14,8 @@ from torch import Tensor
 
 import isoscope
 from isoscope.geometry.clouds import AXES, Axes, pull, shared_axes
-from isoscope.run.observation import Observation
-from isoscope.run.pictures import LEAST, MOST
+from isoscope.run.observe.observation import Observation
+from isoscope.run.observe.pictures import LEAST, MOST
 from isoscope.stats.clouds import SIZE, Clouds
 from tests.conftest import Answer
 from tests.models import tiny
@@ -140,7 +140,7 @@ def test_few_points_are_shared_among_heads_and_then_heads_are_left_out() -> None
 def test_a_note_says_which_heads_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = look(Small(), [vectors(20, 12)])
     assert not any("pictures" in note for note in seen.notes())
-    monkeypatch.setattr("isoscope.run.pictures._room", lambda found, most: (3, LEAST))
+    monkeypatch.setattr("isoscope.run.observe.pictures._room", lambda found, most: (3, LEAST))
     (note,) = [note for note in seen.notes() if "pictures" in note]
     assert note.startswith("pictures of queries and keys show 3 heads of each layer: those whose mean")
 
@@ -175,6 +175,6 @@ def test_the_command_keeps_points_and_a_page_made_again_is_the_same(
 
 def test_axes_are_named_as_they_are_kept() -> None:
     named: tuple[Axes, ...] = AXES
-    from isoscope.report.clouds import AXES as SHOWN
+    from isoscope.show.figures.clouds import AXES as SHOWN
 
     assert tuple(SHOWN) == named

@@ -15,9 +15,9 @@ from isoscope.errors import IsoscopeError
 from isoscope.geometry import partition as partitions
 from isoscope.geometry.propagation import regime
 from isoscope.geometry.spectra import qk_spectrum
-from isoscope.run.observe import describe
-from isoscope.run.weights.weigh import weigh
-from isoscope.run.weights.weighed import Weighed
+from isoscope.run.observe.observe import describe
+from isoscope.run.weigh.weigh import weigh
+from isoscope.run.weigh.weighed import Weighed
 from tests.models.tiny import VOCABULARY
 from tests.run.weighing import bert, llama, t5, value
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.run.weights.weigh import weigh
+from isoscope.run.weigh.weigh import weigh
 from tests.models.tiny import VOCABULARY
 from tests.run.weighing import bert, llama, shard_of, sharded, value
 

@@ -24,8 +24,8 @@ from isoscope.models.source import Model
 from isoscope.models.weights import open_weights
 from isoscope.results.points import POINT_COLUMNS
 from isoscope.results.schema import frame
-from isoscope.run.weights.data import DataPart, data_part
-from isoscope.run.weights.frequency import added_counts, frequency_readings, token_counts
+from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
 from tests.models import tiny, weighed
 from tests.run.walking import Walking, batches, walks
 

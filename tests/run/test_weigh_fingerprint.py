@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 from isoscope.models.weights import files as weights_files
 from isoscope.models.weights import open_weights
-from isoscope.run.weights.weigh import weigh
-from isoscope.run.weights.weighed import fingerprint
+from isoscope.run.weigh.weigh import weigh
+from isoscope.run.weigh.weighed import fingerprint
 from tests.run.weighing import bert, llama, sharded
 
 
@@ -78,7 +78,7 @@ def test_on_the_hub_only_shards_with_something_to_weigh_are_asked_for(
         return str(place / file)
 
     commit = ["c" * 40]
-    monkeypatch.setattr(weights_files, "_locate", lambda *given: ("owner/tiny", commit[0]))
+    monkeypatch.setattr(weights_files, "locate", lambda *given: ("owner/tiny", commit[0]))
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     first = fingerprint(open_weights("owner/tiny", whole=False))
     assert fetched == ["config.json", "model.safetensors.index.json"]

@@ -11,8 +11,8 @@ import torch
 from isoscope.geometry.propagation import propagation, simulate_propagation
 from isoscope.geometry.spectra import factors, qk_spectrum
 from isoscope.measures.base import Reading
-from isoscope.run.weights.heads import WALKS
-from isoscope.run.weights.vocabulary import weigh_vocabulary
+from isoscope.run.weigh.heads import WALKS
+from isoscope.run.weigh.vocabulary import weigh_vocabulary
 
 
 def forms(seed: int, n: int, width: int) -> dict[tuple[str, str], Reading]:

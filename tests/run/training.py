@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from isoscope.run.monitor import Monitor
+from isoscope.run.monitor.monitor import Monitor
 
 VOCABULARY, WIDTH, LENGTH = 40, 16, 12
 torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from torch import nn
 
 import isoscope
 from isoscope.errors import IsoscopeError
-from isoscope.run.fold import SEQUENCES
+from isoscope.run.observe.fold import SEQUENCES
 
 SIZES = {"vocab_size": 300, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
 

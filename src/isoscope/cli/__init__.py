@@ -1,1 +1,1 @@
-"""The command line: one file a verb, each thin. Only here is anything printed or the process ended."""
+"""The command line: one file per verb. Only this package prints or exits."""

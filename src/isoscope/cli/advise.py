@@ -58,14 +58,14 @@ def advise(
     json: Json = False,
 ) -> None:
     """Say what a space of vectors looks like, what makes it so, what repairs would change, and what to do."""
-    from isoscope.cli import screen
-    from isoscope.cli.screen_advise import finish_advise
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.advise import finish_advise
     from isoscope.measures.table import choose
-    from isoscope.repair.advise import GEOMETRY, recipes
-    from isoscope.repair.advise import advise as try_repairs
-    from isoscope.repair.advise_explained import EXPLAINED
-    from isoscope.repair.advise_sample import Halves, halves, rows_of
-    from isoscope.repair.advise_tokens import BANDS, token_rows
+    from isoscope.repair.advise.advise import GEOMETRY, recipes
+    from isoscope.repair.advise.advise import advise as try_repairs
+    from isoscope.repair.advise.explained import EXPLAINED
+    from isoscope.repair.advise.sample import Halves, halves, rows_of
+    from isoscope.repair.advise.tokens import BANDS, token_rows
     from isoscope.repair.states import open_states
     from isoscope.repair.vectors import holds_vectors, open_vectors
     from isoscope.results.schema import Row

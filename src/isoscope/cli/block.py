@@ -31,9 +31,9 @@ def block(
     json: Json = False,
 ) -> None:
     """Add a common bias to what enters an untrained block, and see what becomes of it; grows by seeds."""
-    from isoscope.cli import screen
-    from isoscope.cli.screen_block import finish_block
-    from isoscope.lab import block as lab
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.block import finish_block
+    from isoscope.lab.block import block as lab
     from isoscope.results.store import open_run
 
     setting = lab.Setting(width, heads, length, sequences, inputs, passes)

@@ -27,12 +27,12 @@ def cloud(
 ) -> None:
     """Measure the geometry of a file of vectors."""
     allowed = parse_bytes(memory)
-    from isoscope.cli import screen
-    from isoscope.cli.finish import finish, show
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.finish import finish, show
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
     from isoscope.results.store import open_run
-    from isoscope.run.observe import describe
+    from isoscope.run.observe.observe import describe
     from isoscope.run.provenance import new_run
 
     chosen = choose(parse_names(measures))

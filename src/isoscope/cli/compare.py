@@ -22,15 +22,15 @@ def compare(
     json: Json = False,
 ) -> None:
     """Put runs and models side by side, and see whether anisotropy follows drift in each and over all."""
-    from isoscope.cli import screen
-    from isoscope.cli.finish import finish
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.finish import finish
     from isoscope.errors import IsoscopeError
     from isoscope.measures.table import MEASURES
     from isoscope.models.inputs import open_data
     from isoscope.models.source import load
     from isoscope.results.store import open_run, read_run
     from isoscope.run.compare import EXPLANATIONS, correlations
-    from isoscope.run.observe import observe
+    from isoscope.run.observe.observe import observe
     from isoscope.run.provenance import new_run
 
     if len(set(what)) < len(what):

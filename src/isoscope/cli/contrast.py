@@ -74,11 +74,11 @@ def contrast(
     json: Json = False,
 ) -> None:
     """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
-    from isoscope.cli import screen
-    from isoscope.cli.screen_contrast import finish_contrast
-    from isoscope.lab import contrast as lab
-    from isoscope.lab.experiment import Experiment, device_for
-    from isoscope.lab.training import Recipe
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.contrast import finish_contrast
+    from isoscope.lab.contrast import contrast as lab
+    from isoscope.lab.train.experiment import Experiment, device_for
+    from isoscope.lab.train.training import Recipe
 
     recipe = Recipe(steps=steps, batch_size=batch_size, rate=rate, bfloat16=bfloat16)
     asked = lab.contrast(

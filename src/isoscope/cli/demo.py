@@ -17,9 +17,9 @@ def demo(
     json: Json = False,
 ) -> None:
     """Train a small Transformer on text that ships with Python, and watch its geometry change."""
-    from isoscope.cli.finish import finish
-    from isoscope.cli.live import LiveView
-    from isoscope.lab.demo import begin, perform, prepare, watch
+    from isoscope.cli.screen.finish import finish
+    from isoscope.cli.screen.live import LiveView
+    from isoscope.lab.train.demo import begin, perform, prepare, watch
     from isoscope.results.store import read_run
 
     plan = prepare(steps, seed)

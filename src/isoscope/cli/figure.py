@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from isoscope.plot.sheet import Offered
+    from isoscope.show.draw.matplotlib.sheet import Offered
 
 
 def figure(
@@ -30,11 +30,11 @@ def figure(
     ] = None,
 ) -> None:
     """Draw a figure of a run, with intervals and nulls; the same rows give the same bytes."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError, unknown_name
-    from isoscope.plot.catalogue import figures
-    from isoscope.report.style_print import KINDS, STYLES, WIDTHS
+    from isoscope.plot.catalogue.catalogue import figures
     from isoscope.results.store import read_run, write_whole
+    from isoscope.show.draw.matplotlib.style import KINDS, STYLES, WIDTHS
 
     folder = read_run(run)
     suffix = (out.suffix[1:].lower() if out else "") or "pdf"
@@ -63,7 +63,7 @@ def figure(
 
 
 def _show(there: Mapping[str, Offered]) -> None:
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     longest = max(len(name) for name, one in there.items() if not one.alone or len(there) == 1)
     for name, one in there.items():

@@ -75,9 +75,9 @@ def impact(
     json: Json = False,
 ) -> None:
     """Judge repairs by tasks: helped, hurt, no difference at this n, or cannot matter."""
-    from isoscope.cli import screen
-    from isoscope.cli.screen_impact import finish_impact
-    from isoscope.repair.impact_run import Question, make, prepare, run_of, vectors_of
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.impact import finish_impact
+    from isoscope.repair.impact.run import Question, make, prepare, run_of, vectors_of
     from isoscope.results.store import open_run
 
     question = Question(

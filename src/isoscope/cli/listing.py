@@ -27,7 +27,7 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
     if what in OF_PAPERS:
         _show_papers(what)
         return
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
     from isoscope.data.source import KINDS
     from isoscope.measures.on_data import EXPLANATIONS
     from isoscope.measures.table import MEASURES
@@ -46,7 +46,7 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
 
 def _show_models() -> None:
     """The papers' models, one line each; then public data of every modality."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
     from isoscope.models.zoo import CORPUS, ZOO
 
     lines = [
@@ -72,8 +72,8 @@ def _show_papers(what: str) -> None:
 
 def _show_lab(what: str) -> None:
     """A part of the lab: name, formula and what each is for, and of penalties the parameters."""
-    from isoscope.lab import cnn
-    from isoscope.lab.norms import NORMS
+    from isoscope.lab.model import cnn
+    from isoscope.lab.model.norms import NORMS
     from isoscope.lab.penalties.table import PENALTIES
     from isoscope.lab.tasks.table import TASKS
     from isoscope.lab.variants.table import VARIANTS
@@ -101,7 +101,7 @@ def _show(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     table = Table()
     for head in heads:

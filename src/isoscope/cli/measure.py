@@ -67,13 +67,13 @@ def measure(
 ) -> None:
     """Measure the geometry of a model's representations and its attention, layer by layer, exactly."""
     allowed = parse_bytes(memory)
-    from isoscope.cli import screen
-    from isoscope.cli.finish import finish
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.finish import finish
     from isoscope.measures.table import choose
     from isoscope.models.inputs import open_data
     from isoscope.models.source import fingerprint, load
     from isoscope.results.store import open_run
-    from isoscope.run.observe import look, observe
+    from isoscope.run.observe.observe import look, observe
     from isoscope.run.provenance import new_run
     from isoscope.sites import select
 

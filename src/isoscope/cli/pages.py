@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isoscope.cli import screen
+from isoscope.cli.screen import terminal as screen
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import RunFolder
 
@@ -17,7 +17,7 @@ def write_page(folder: RunFolder) -> str:
     """Write the page and give its path; without what draws it, say so and give nothing."""
     try:
         if folder.run.kind == "sweep":
-            from isoscope.report.sweep import write_sweep
+            from isoscope.kinds.sweep.page import write_sweep
 
             return str(write_sweep(folder)[0])
         return str(folder.write_page(page_of(folder)))
@@ -32,20 +32,20 @@ def page_of(folder: RunFolder) -> str:
 
 
 def _measured(folder: RunFolder) -> str:
-    from isoscope.report.page import page
+    from isoscope.show.page.page import page
 
     return page(folder.run, folder.frame(), folder.facts(), folder.points())
 
 
 def _swept(folder: RunFolder) -> str:
-    from isoscope.report.sweep import sweep_page
+    from isoscope.kinds.sweep.page import sweep_page
 
     return sweep_page(folder)
 
 
 def _contrast(folder: RunFolder) -> str:
-    from isoscope.cli.screen_contrast import fitted
-    from isoscope.report.contrast import contrast_page
+    from isoscope.cli.screen.contrast import fitted
+    from isoscope.kinds.contrast.page import contrast_page
 
     rows, known = folder.frame(), folder.facts()
     found = fitted(folder, rows)
@@ -53,9 +53,9 @@ def _contrast(folder: RunFolder) -> str:
 
 
 def _block(folder: RunFolder) -> str:
-    from isoscope.cli.screen_block import finding, finding_of_norms
-    from isoscope.lab.block_seeds import over_seeds
-    from isoscope.report.block import block_page
+    from isoscope.cli.screen.block import finding, finding_of_norms
+    from isoscope.kinds.block.page import block_page
+    from isoscope.lab.block.seeds import over_seeds
 
     rows = folder.frame()
     lines = over_seeds(rows)
@@ -64,9 +64,9 @@ def _block(folder: RunFolder) -> str:
 
 
 def _advise(folder: RunFolder) -> str:
-    from isoscope.report.advise import advise_page
-    from isoscope.report.advise_findings import findings
-    from isoscope.report.advise_sentences import advice
+    from isoscope.kinds.advise.findings import findings
+    from isoscope.kinds.advise.page import advise_page
+    from isoscope.kinds.advise.sentences import advice
 
     rows = folder.frame()
     found = findings(rows, str(folder.run.question.get("pool", "")))
@@ -74,17 +74,17 @@ def _advise(folder: RunFolder) -> str:
 
 
 def _impact(folder: RunFolder) -> str:
-    from isoscope.cli.screen_impact import ordered
-    from isoscope.report.impact import impact_page
+    from isoscope.cli.screen.impact import ordered
+    from isoscope.kinds.impact.page import impact_page
 
     return impact_page(folder.run, ordered(folder.frame(), folder), folder.facts())
 
 
 def _reproduce(folder: RunFolder) -> str:
-    from isoscope.cli.screen_reproduce import told
+    from isoscope.cli.screen.reproduce import told
+    from isoscope.kinds.reproduce.page import paper_page
     from isoscope.papers.paper import headline, judged
     from isoscope.papers.table import paper_of
-    from isoscope.report.paper import paper_page
 
     paper, facts = paper_of(str(folder.run.question["paper"])), folder.facts()
     found = judged(paper, folder)

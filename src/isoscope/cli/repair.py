@@ -13,7 +13,7 @@ from isoscope.cli.options import Json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from isoscope.repair.repair import Repair
+    from isoscope.repair.keep.repair import Repair
 
 _NUMBERS = ["value", "null", "low", "high"]
 _HEADS = {
@@ -69,13 +69,13 @@ def repair(
     json: Json = False,
 ) -> None:
     """Change the geometry of vectors: fit a repair, show what it does, and export it."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError
     from isoscope.repair.before_after import before_after
-    from isoscope.repair.export import save_repair
-    from isoscope.repair.kinds import parse
-    from isoscope.repair.sample import Watched
-    from isoscope.repair.transforms import fit as fit_repair
+    from isoscope.repair.fit.kinds import parse
+    from isoscope.repair.fit.sample import Watched
+    from isoscope.repair.fit.transforms import fit as fit_repair
+    from isoscope.repair.keep.export import save_repair
     from isoscope.repair.vectors import holds_vectors, open_vectors, refuse_unwritable, write_repaired
 
     parse(recipe)  # a name that does not exist is told before anything runs
@@ -133,7 +133,7 @@ def _show(fitted: Repair, rows: pd.DataFrame) -> None:
     """Print the geometry before and after, and what the repair is."""
     from rich.table import Table
 
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     n = int(rows.n.max())
     some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
@@ -156,7 +156,7 @@ def _show(fitted: Repair, rows: pd.DataFrame) -> None:
 
 
 def _cell(value: float, null: float, low: float, high: float) -> str:
-    from isoscope.cli.screen import number
+    from isoscope.cli.screen.terminal import number
 
     if math.isnan(value):
         return "–"

@@ -13,12 +13,12 @@ _SHOWN = ("contrast", "block", "advise", "impact", "reproduce")  # kinds with a 
 
 def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Write the page of a run again, from its rows alone."""
-    from isoscope.cli.finish import finish
+    from isoscope.cli.screen.finish import finish
     from isoscope.results.store import read_run
 
     folder = read_run(run)
     kind = folder.run.kind
     if kind in _SHOWN:
-        getattr(import_module(f"isoscope.cli.screen_{kind}"), f"finish_{kind}")(folder)
+        getattr(import_module(f"isoscope.cli.screen.{kind}"), f"finish_{kind}")(folder)
     else:
         finish(folder, json=False)

@@ -45,11 +45,11 @@ def reproduce(
     """Try every claim of a paper and judge it by intervals; goes on where it was stopped."""
     if offline:
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported
-    from isoscope.cli import screen
     from isoscope.cli.options import parse_names
-    from isoscope.cli.screen_reproduce import chosen, finish_reproduce
+    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen.reproduce import chosen, finish_reproduce
     from isoscope.data.documents import refuse_missing
-    from isoscope.lab.experiment import device_for
+    from isoscope.lab.train.experiment import device_for
     from isoscope.papers.paper import left, make, run_of
     from isoscope.papers.scales import scale_of
     from isoscope.papers.table import paper_of

@@ -23,9 +23,9 @@ from isoscope.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from isoscope.run.sweep.checkpoints import Checkpoint
-    from isoscope.run.sweep.job import Opener
-    from isoscope.run.sweep.local import Slot
+    from isoscope.sweeps.find.checkpoints import Checkpoint
+    from isoscope.sweeps.work.job import Opener
+    from isoscope.sweeps.work.local import Slot
 
 
 def sweep(
@@ -98,26 +98,26 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Measure the checkpoints of a training, once it is known whether they are what they claim to be."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     allowed, budget = parse_bytes(memory), parse_bytes(disk_budget)
     with screen.bar(f"looking for checkpoints of {model}"):  # before torch, which takes seconds to import
-        from isoscope.cli.finish import finish
-        from isoscope.cli.sweep_table import SweepView, show_integrity
+        from isoscope.cli.screen.finish import finish
+        from isoscope.cli.screen.sweep import SweepView, show_integrity
         from isoscope.data.documents import refuse_missing
         from isoscope.errors import IsoscopeError, unknown_name
         from isoscope.models.source import DTYPES, place_for
-        from isoscope.run.sweep.integrity import examine
-        from isoscope.run.sweep.job import WHAT, Asked
-        from isoscope.run.sweep.shelf import Shelf
-        from isoscope.run.sweep.sweep import (
+        from isoscope.sweeps.fetch.shelf import Shelf
+        from isoscope.sweeps.sweep import (
             measured,
             open_sweep,
             read_together,
             run_of,
             waiting,
         )
-        from isoscope.run.sweep.verify import as_measured, mark_anew, prints_of
+        from isoscope.sweeps.verify.integrity import examine
+        from isoscope.sweeps.verify.verify import as_measured, mark_anew, prints_of
+        from isoscope.sweeps.work.job import WHAT, Asked
 
         for kind, name, names in (
             ("what", what, WHAT),
@@ -205,7 +205,7 @@ def _warn_of_many(workers: int, threads: int, engine: str) -> None:
     """More threads than this machine has cores make all of them slower."""
     from os import cpu_count
 
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     cores = cpu_count() or 1
     if engine == "local" and workers * threads > cores:
@@ -216,7 +216,7 @@ def _warn_of_many(workers: int, threads: int, engine: str) -> None:
 def _pattern(revisions: str | None, pythia_schedule: bool, all_revisions: bool) -> str | None:
     """What is asked of a hub id: a pattern, empty for all of them; None where nothing is."""
     from isoscope.errors import IsoscopeError
-    from isoscope.run.sweep.patterns import PYTHIA_SCHEDULE
+    from isoscope.sweeps.find.patterns import PYTHIA_SCHEDULE
 
     if (revisions is not None) + pythia_schedule + all_revisions > 1:
         raise IsoscopeError(
@@ -230,8 +230,8 @@ def _checkpoints(model: str, pattern: str | None, config: str | None) -> list[Ch
 
     from isoscope.errors import IsoscopeError
     from isoscope.models import zoo
-    from isoscope.run.sweep.checkpoints import in_folder
-    from isoscope.run.sweep.remote import of_zoo, revisions
+    from isoscope.sweeps.find.checkpoints import in_folder
+    from isoscope.sweeps.find.remote import of_zoo, revisions
 
     if Path(model).is_dir():
         if pattern is not None:
@@ -250,7 +250,7 @@ def _checkpoints(model: str, pattern: str | None, config: str | None) -> list[Ch
 
 def _lab(model: str, data: str | None) -> tuple[Opener | None, dict[str, object]]:
     """What opens the checkpoints of a run of the lab, and which run that is."""
-    from isoscope.lab.reopen import Reopen, training_of
+    from isoscope.lab.train.reopen import Reopen, training_of
     from isoscope.results.store import read_run
 
     training = training_of(model)
@@ -264,8 +264,8 @@ def _slots(
     engine: str, workers: int | None, threads: int, jobs: int, *, address: str | None, gpus: float
 ) -> Iterator[list[Slot]]:
     """Room for as many units as are measured at once; none where all are measured in this process."""
-    from isoscope.run.sweep.local import processes
-    from isoscope.run.sweep.on_ray import ray_slots
+    from isoscope.sweeps.work.local import processes
+    from isoscope.sweeps.work.on_ray import ray_slots
 
     if engine == "ray" and jobs:
         with ray_slots(

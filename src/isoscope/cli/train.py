@@ -62,10 +62,10 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a small model with any attention, norm or penalty, and watch its geometry; resumes by itself."""
-    from isoscope.cli.finish import finish
-    from isoscope.cli.live import LiveView
-    from isoscope.lab.experiment import USUAL, Experiment, Underway, device_for
-    from isoscope.lab.training import Recipe
+    from isoscope.cli.screen.finish import finish
+    from isoscope.cli.screen.live import LiveView
+    from isoscope.lab.train.experiment import USUAL, Experiment, Underway, device_for
+    from isoscope.lab.train.training import Recipe
     from isoscope.results.store import read_run
 
     experiment = Experiment(

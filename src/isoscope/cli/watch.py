@@ -31,7 +31,7 @@ def watch(
     ] = False,
 ) -> None:
     """Serve the page of a run that is being written: new rows appear as they land. Ctrl-C stops it."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     stop = threading.Event()
     with _signals(stop), suppress(KeyboardInterrupt):
@@ -40,14 +40,14 @@ def watch(
 
 
 def _watch(run: Path, port: int | None, host: str, stop: threading.Event, *, allow_remote: bool) -> None:
-    from isoscope.cli import screen
     from isoscope.cli.page_text import Remembered, page_text
+    from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError
 
     try:
-        import isoscope.report.page  # noqa: F401  what draws is missed now, not at the first rows
-        from isoscope.report.serve import answering, open_server
-        from isoscope.report.watch import Watch
+        import isoscope.show.page.page  # noqa: F401  what draws is missed now, not at the first rows
+        from isoscope.show.watch.serve import answering, open_server
+        from isoscope.show.watch.watch import Watch
     except ImportError as missing:
         raise IsoscopeError(f"a page cannot be made: {missing.name} is not installed.") from missing
     if run.exists() and not run.is_dir():

@@ -52,18 +52,18 @@ def weights(
     json: Json = False,
 ) -> None:
     """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
-    from isoscope.cli import screen
+    from isoscope.cli.screen import terminal as screen
 
     with screen.bar(f"opening {model}") as progress:  # before torch, which takes seconds to import
-        from isoscope.cli.finish import finish
+        from isoscope.cli.screen.finish import finish
         from isoscope.measures.on_data import EXPLANATIONS
         from isoscope.models.inputs import open_data
         from isoscope.models.source import load
         from isoscope.models.weights import open_weights
         from isoscope.results.store import open_run
         from isoscope.run.provenance import new_run
-        from isoscope.run.weights.weigh import weigh, weight_measures
-        from isoscope.run.weights.weighed import fingerprint
+        from isoscope.run.weigh.weigh import weigh, weight_measures
+        from isoscope.run.weigh.weighed import fingerprint
 
         named = {"revision": revision, "config": config, "query": query, "key": key}
         opened = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)

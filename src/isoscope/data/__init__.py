@@ -1,1 +1,1 @@
-"""Where inputs come from: an address becomes sequences, sequences become batches, positions count or not."""
+"""Where inputs come from: addresses become sequences and batches, with a rule for which positions count."""

@@ -1,4 +1,4 @@
-"""Definitions: every quantity as its formula says it, in float64, with no thought of speed.
+"""Definitions: every quantity as its formula states it, in float64, without optimisation.
 
 Nothing here is meant to be fast. These functions are what the streamed readings are tested against,
 and what to read to learn what a measure means.

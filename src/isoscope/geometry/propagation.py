@@ -44,7 +44,7 @@ class Profile:
     way: tuple[str, ...]  # how each head's was had: "closed form" or "simulation"
 
 
-def _positions(length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def position_terms(length: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The covariance of x_t − x̄ with x_T, t − (T+1)/2, and κ_t, the variance of x_t − x̄, a coordinate."""
     if length < 1:
         raise ValueError(f"length must be at least 1, the query's own position; it is {length}")
@@ -60,7 +60,7 @@ def walk_moments(
 
     μ_t = tr W·(t − (T+1)/2), v_t = T·‖W‖_F²·κ_t + tr W²·(t − (T+1)/2)².
     """
-    apart, kappa = _positions(length, frobenius_square.device)
+    apart, kappa = position_terms(length, frobenius_square.device)
     each = (part.double()[..., None] for part in (trace, trace_square, frobenius_square))
     trace, trace_square, frobenius_square = each
     variance = length * frobenius_square * kappa + trace_square * apart**2
@@ -77,10 +77,10 @@ def signal_propagation(trace: Tensor, trace_square: Tensor, frobenius_square: Te
     [1.0, 1.0, 1.0]
     """
     mean, variance = walk_moments(trace, trace_square, frobenius_square, length)
-    return _between(mean, variance.sqrt(), length)
+    return expected_between(mean, variance.sqrt(), length)
 
 
-def _between(mean: Tensor, deviation: Tensor, length: int) -> Tensor:
+def expected_between(mean: Tensor, deviation: Tensor, length: int) -> Tensor:
     """P(−1 ≤ N(mean, deviation²) ≤ T − 1); without deviation whether the mean lies there; NaN stays NaN."""
     spread = math.sqrt(2) * deviation.where(deviation != 0, 1.0)
     gaussian = (torch.erf((length - 1 - mean) / spread) + torch.erf((1 + mean) / spread)) / 2
@@ -129,12 +129,14 @@ def simulate_propagation(
     Memory does not grow with the walks. The standard error is at most 1/(2√walks): .008 for 4,096. With
     `positions`, numbers from 1 to T, only there: [h, positions].
     """
-    apart, kappa = (_chosen(each, positions) for each in _positions(length, torch.device("cpu")))
+    apart, kappa = (_chosen(each, positions) for each in position_terms(length, torch.device("cpu")))
     bridge = (kappa - apart**2 / length).clamp_min(0).sqrt()  # the deviation of b_t − b̄
     found = []
     for query, key in _heads(parts):
         draws = _last_inputs(query, key, length, walks, torch.Generator().manual_seed(seed))
-        found.append(_averaged(_between(own * apart / length, norm * bridge, length) for own, norm in draws))
+        found.append(
+            _averaged(expected_between(own * apart / length, norm * bridge, length) for own, norm in draws)
+        )
     means, errors = (torch.stack(part) for part in zip(*found, strict=True))
     return Profile(means, errors, ("simulation",) * len(found))
 

@@ -1,1 +1,1 @@
-"""Other people's training loops and trackers: each imported only when it is asked for."""
+"""Callbacks for other training loops, and experiment trackers; each is imported only when asked for."""

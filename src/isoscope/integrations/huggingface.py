@@ -19,9 +19,9 @@ from transformers.trainer_callback import TrainerCallback, TrainerControl, Train
 from transformers.training_args import TrainingArguments
 
 from isoscope.results.schema import frame
-from isoscope.run.alarms import ALARMS, AlarmFunction
-from isoscope.run.monitor import Monitor, OnAlarm, Sink
-from isoscope.run.schedule import Schedule
+from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
+from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
+from isoscope.run.monitor.schedule import Schedule
 
 
 class IsoscopeCallback(TrainerCallback):

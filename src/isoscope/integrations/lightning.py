@@ -21,9 +21,9 @@ from torch import nn
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.results.schema import frame
-from isoscope.run.alarms import ALARMS, AlarmFunction
-from isoscope.run.monitor import Monitor, OnAlarm, Sink
-from isoscope.run.schedule import Schedule
+from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
+from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
+from isoscope.run.monitor.schedule import Schedule
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer

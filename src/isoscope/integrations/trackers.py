@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from isoscope.errors import IsoscopeError
-from isoscope.run.monitor import Sink
+from isoscope.run.monitor.monitor import Sink
 
 STEP = "isoscope/step"  # the axis of our series in W&B, whose own step counts calls of log
 

@@ -1,1 +1,1 @@
-"""The same as `geometry`, fast. Each function names its naive twin and is tested against it."""
+"""Fast versions of `geometry`. Each function names its naive twin and is tested against it."""

@@ -1,1 +1,1 @@
-"""Named readings of records: the folder to open when you want to add a measure."""
+"""Named readings of records, one family per file; `table.py` lists them."""

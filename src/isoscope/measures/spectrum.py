@@ -20,19 +20,23 @@ _NO_INTERVAL = "none: biased at small n, which a jackknife does not mend; read i
 _SIMULATED = "simulated for an isotropic Gaussian cloud of the same n and d"
 
 
-def _ratio(values: Tensor) -> float:
+def participation(values: Tensor) -> float:
+    """Participation ratio of a spectrum: (Σλ)² / Σλ²."""
     return float(values.sum() ** 2 / (values**2).sum())
 
 
-def _entropic(values: Tensor) -> float:
+def entropic_rank(values: Tensor) -> float:
+    """Exponential of the entropy of the normalised singular values √λ."""
     return spectrum.exp_entropy(values.sqrt())
 
 
-def _stable(values: Tensor) -> float:
+def stable_rank(values: Tensor) -> float:
+    """Sum of a spectrum over its largest value."""
     return float(values.sum() / values.max())
 
 
-def _top(values: Tensor) -> float:
+def top_share(values: Tensor) -> float:
+    """Share of the largest value in the sum of a spectrum."""
     return float(values.max() / values.sum())
 
 
@@ -89,7 +93,7 @@ def _participation_ratio(record: Moments) -> Reading:
     if (why := _flat(record)) is not None:
         return undefined(record.n, why)
     null = _null_ratio(record.n, len(record.spread))
-    return Reading(_ratio(record.spread), record.n, null, note=_few(record))
+    return Reading(participation(record.spread), record.n, null, note=_few(record))
 
 
 def _isoscore(record: Moments) -> Reading:
@@ -103,11 +107,11 @@ def _isoscore_star(record: Moments) -> Reading:
     ratio, width = _participation_ratio(record), record.mean.shape[1]
     if width < 2:
         return undefined(record.n, "needs 2 dimensions")
-    value, null = (_shrunk(each, width) for each in (ratio.value, ratio.null))
+    value, null = (shrunk_isoscore(each, width) for each in (ratio.value, ratio.null))
     return Reading(value, ratio.n, null, note=ratio.note)
 
 
-def _shrunk(ratio: float, width: int) -> float:
+def shrunk_isoscore(ratio: float, width: int) -> float:
     """IsoScore* from the participation ratio: with λ' = (1−ζ)λ + ζλ̄, 1/PR' = (1−ζ)²/PR + (1−(1−ζ)²)/d."""
     kept = (1 - spectrum.SHRINKAGE) ** 2
     return (1 / (kept / ratio + (1 - kept) / width) - 1) / (width - 1)
@@ -201,7 +205,7 @@ MEASURES = (
         name="effective_rank",
         family="spectrum",
         stats=(Moments,),
-        read=_of_spread(_entropic),
+        read=_of_spread(entropic_rank),
         definition=spectrum.effective_rank,
         title="effective rank",
         formula="exp H(σ/Σσ), σ the singular values of the centred cloud",
@@ -218,7 +222,7 @@ MEASURES = (
         name="rankme",
         family="spectrum",
         stats=(Moments,),
-        read=_of_extent(_entropic),
+        read=_of_extent(entropic_rank),
         definition=spectrum.rankme,
         title="RankMe",
         formula="exp H(σ/Σσ), σ the singular values of the cloud as it lies",
@@ -235,7 +239,7 @@ MEASURES = (
         name="stable_rank",
         family="spectrum",
         stats=(Moments,),
-        read=_of_extent(_stable),
+        read=_of_extent(stable_rank),
         definition=spectrum.stable_rank,
         title="stable rank",
         formula="‖X‖_F² / ‖X‖₂², mean left in",
@@ -252,7 +256,7 @@ MEASURES = (
         name="top_share",
         family="spectrum",
         stats=(Moments,),
-        read=_of_spread(_top),
+        read=_of_spread(top_share),
         definition=spectrum.top_share,
         title="share of the top component",
         formula="λ_max / Σλ",

@@ -20,7 +20,7 @@ from isoscope.kernels.partition import partition_isotropy
 from isoscope.measures.base import Measure, Reading, undefined
 from isoscope.measures.null import expected, isotropic_spectra
 from isoscope.measures.partition import Points, partition_null, second_order
-from isoscope.measures.spectrum import _entropic, _ratio, _shrunk, _stable, _top
+from isoscope.measures.spectrum import entropic_rank, participation, shrunk_isoscore, stable_rank, top_share
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 
@@ -71,7 +71,9 @@ def in_form(name: str, reading: Reading, record: Moments, removed: int) -> Readi
             reading, null=fmean(second_order(n, 0.0, values * (size / values.sum())) for values in spectra)
         )
     if name == "cosine_variance":  # Σcos² is n²/PR, in whole clouds as in those that lost directions
-        ratio = fmean(map(_ratio, spectra)) / fmean(map(_ratio, isotropic_spectra(n - 1, width)))
+        ratio = fmean(map(participation, spectra)) / fmean(
+            map(participation, isotropic_spectra(n - 1, width))
+        )
         return replace(reading, null=reading.null / ratio)
     return replace(reading, null=_BY_FORMULA[name](n, width - removed)) if name in _BY_FORMULA else reading
 
@@ -82,13 +84,13 @@ def _without_largest(values: Tensor, count: int) -> Tensor:
 
 
 _OF_SPECTRUM: dict[str, Callable[[Tensor, int], float]] = {  # of the eigenvalues, and the width of the matrix
-    "participation_ratio": lambda values, width: _ratio(values),
-    "isoscore": lambda values, width: (_ratio(values) - 1) / (width - 1),
-    "isoscore_star": lambda values, width: _shrunk(_ratio(values), width),
-    "effective_rank": lambda values, width: _entropic(values),
-    "rankme": lambda values, width: _entropic(values),
-    "stable_rank": lambda values, width: _stable(values),
-    "top_share": lambda values, width: _top(values),
+    "participation_ratio": lambda values, width: participation(values),
+    "isoscore": lambda values, width: (participation(values) - 1) / (width - 1),
+    "isoscore_star": lambda values, width: shrunk_isoscore(participation(values), width),
+    "effective_rank": lambda values, width: entropic_rank(values),
+    "rankme": lambda values, width: entropic_rank(values),
+    "stable_rank": lambda values, width: stable_rank(values),
+    "top_share": lambda values, width: top_share(values),
 }
 _BY_FORMULA: dict[str, Callable[[int, int], float]] = {  # of n and the number of directions that are left
     "rogue_contribution": lambda n, left: -1 / ((n - 1) * left),

@@ -1,1 +1,1 @@
-"""Where tensors come from: an address becomes a model, hooks show what flows through its blocks."""
+"""Where tensors come from: an address becomes a model, and hooks show what flows through its blocks."""

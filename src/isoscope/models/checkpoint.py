@@ -49,7 +49,7 @@ def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
     held = _read(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         return _whisper(file, held["dims"], held["model_state_dict"])
-    weights = _state_dict(file, held)
+    weights = state_dict_in(file, held)
     place = config or file.parent
     place = place if place.name.endswith(".json") else place / "config.json"
     if _VAN in weights and not place.exists():
@@ -88,7 +88,8 @@ def _read(file: Path) -> dict[str, Any]:
     return held
 
 
-def _state_dict(file: Path, held: Mapping[str, Any]) -> dict[str, Tensor]:
+def state_dict_in(file: Path, held: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The state dict inside the contents of a checkpoint file, without its wrapper."""
     for name in _WRAPPERS:
         if isinstance(held.get(name), Mapping):
             held = held[name]

@@ -124,10 +124,10 @@ def load(
     name, _, written = (
         address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
     )
-    place, commit = _locate(name, revision or written or None)
+    place, commit = locate(name, revision or written or None)
     name, revision = zoo.hub_address(name, revision or written or None)
     options: dict[str, Any] = {"revision": commit or revision, "trust_remote_code": trust_remote_code}
-    with _quiet():
+    with quiet():
         try:
             settings = transformers.AutoConfig.from_pretrained(place, **options)
             if settings.model_type in arch.KINDS:
@@ -172,7 +172,7 @@ def _load_file(file: Path, config: str | None, device: torch.device, dtype: torc
     if file.suffix not in SUFFIXES:
         raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
     place = str(Path(config) if config else file.parent)
-    with _quiet():
+    with quiet():
         module, processor = load_checkpoint(file, Path(config) if config else None)
         takes = _TAKES.get(getattr(module, "main_input_name", ""), "text")
         tokenizer = _tokenizer(place, {}) if takes == "text" else None
@@ -190,7 +190,7 @@ def place_for(name: str | None) -> torch.device:
     return device
 
 
-def _locate(address: str, revision: str | None) -> tuple[str, str]:
+def locate(address: str, revision: str | None) -> tuple[str, str]:
     """Where to load from and, for the hub, the commit that the revision stands for today.
 
     A name of the zoo stands for its hub id. What is loaded from there may be of a kind that only `arch` has.
@@ -214,14 +214,14 @@ def _locate(address: str, revision: str | None) -> tuple[str, str]:
         RevisionNotFoundError,
     )
 
-    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *_transport_errors())
+    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *transport_errors())
     missing = f"no model '{name}': there is no such folder here, and "
     meant = zoo.meant(name)
     try:
         cached = _cached(name, revision)  # raises where `name` is no id
         if constants.HF_HUB_OFFLINE:
             raise ConnectionError
-        with _quiet():
+        with quiet():
             return name, HfApi().model_info(name, revision=revision, timeout=10).sha or ""
     except HFValidationError as reason:
         raise IsoscopeError(
@@ -245,7 +245,7 @@ def _locate(address: str, revision: str | None) -> tuple[str, str]:
         return cached
 
 
-def _transport_errors() -> tuple[type[Exception], ...]:
+def transport_errors() -> tuple[type[Exception], ...]:
     """What the hub's HTTP library raises when there is no connection; which library that is depends."""
     found = []
     for library in ("httpx", "httpx2"):
@@ -297,7 +297,7 @@ def _sentence(reason: BaseException) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep other libraries' progress bars and remarks off the screen while they load."""
     import transformers
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, main_input
 from isoscope.errors import IsoscopeError
-from isoscope.models.attention import attention_tap
+from isoscope.models.attention.tap import attention_tap
 from isoscope.models.blocks import find_blocks, float_tensors, handed_on
 from isoscope.models.tap import at_rest, tap
 from isoscope.sites import Site

@@ -1,1 +1,1 @@
-"""The papers: each claim says what it expects, makes its rows, and is judged from them by intervals."""
+"""Three papers as experiments: each claim states what it expects, makes rows, and is judged by intervals."""

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from isoscope.formatting import short
 from isoscope.papers.intervals import Interval
-from isoscope.report.charts import Chart
-from isoscope.report.numbers import short
 from isoscope.results.schema import Row, frame
 from isoscope.results.trajectory import FAILED
+from isoscope.show.charts import Chart
 
 if TYPE_CHECKING:
     from isoscope.papers.workshop import Workshop

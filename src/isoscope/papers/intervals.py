@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from isoscope.report.numbers import short
+from isoscope.formatting import short
 
 LEAST = 3  # seeds for an interval
 

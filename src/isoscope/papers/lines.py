@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from isoscope.papers.intervals import Interval, over
-from isoscope.report.charts import Series
+from isoscope.show.charts import Series
 
 
 def series(

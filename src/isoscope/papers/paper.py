@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.block_parts import EXPLANATIONS as OF_SCORES
+from isoscope.lab.block.parts import EXPLANATIONS as OF_SCORES
 from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
 from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Claim, Found, Verdict, failed, measured
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
 from isoscope.results.schema import COLUMNS, Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
-from isoscope.run.own import explained
+from isoscope.run.monitor.own import explained
 from isoscope.run.provenance import new_run
+from isoscope.show.charts import Chart
 
 KIND = "reproduce"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isoscope.errors import unknown_name
-from isoscope.lab.block import Setting
+from isoscope.lab.block.block import Setting
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ import pandas as pd
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.experiment import USUAL, Experiment, Underway
-from isoscope.lab.reopen import Reopen
-from isoscope.lab.training import Recipe
+from isoscope.lab.train.experiment import USUAL, Experiment, Underway
+from isoscope.lab.train.reopen import Reopen
+from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
 from isoscope.models.source import load
 from isoscope.papers.claims import failed
@@ -33,13 +33,13 @@ from isoscope.papers.scales import Scale, Size
 from isoscope.results.schema import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import trajectory
-from isoscope.run.alarms import Alarm
-from isoscope.run.observe import observe
+from isoscope.run.monitor.alarms import Alarm
+from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
-from isoscope.run.sweep.checkpoints import in_folder, in_order
-from isoscope.run.sweep.job import Opened
-from isoscope.run.sweep.threads import so_many_threads
-from isoscope.run.sweep.worker import end_with_parent
+from isoscope.sweeps.find.checkpoints import in_folder, in_order
+from isoscope.sweeps.work.job import Opened
+from isoscope.sweeps.work.threads import so_many_threads
+from isoscope.sweeps.work.worker import end_with_parent
 
 KINDS = ("text", "images", "sound")
 _DATA = {"images": "images", "frames": "sound"}  # of a task; the others learn from text

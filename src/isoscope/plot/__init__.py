@@ -1,4 +1,4 @@
-"""Figures for print and for notebooks: every function draws on matplotlib axes and returns them.
+"""Figures for print and notebooks: every function draws on matplotlib axes and returns them.
 
 Each takes rows as `frame()` gives them (or points as `points()` does) and an optional `ax`; without one it
 opens a figure of its own. Nothing is imported before a function is asked for, matplotlib least of all. No
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isoscope.plot.along_layers import layers
     from isoscope.plot.along_steps import steps
     from isoscope.plot.blocks import block, passes, scores, stages
-    from isoscope.plot.catalogue import Offered, figures
+    from isoscope.plot.catalogue.catalogue import Offered, figures
     from isoscope.plot.comparison import scatter
     from isoscope.plot.contrasts import contrast, trials
     from isoscope.plot.maps import heads, layers_by_steps
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isoscope.plot.planes import plane
     from isoscope.plot.spectra import eigenvalues, propagation
     from isoscope.plot.values import dots, sites
-    from isoscope.report.style_print import style
+    from isoscope.show.draw.matplotlib.style import style
 
 __all__ = [
     "Offered",
@@ -48,13 +48,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Offered": "plot.catalogue",
+    "Offered": "plot.catalogue.catalogue",
     "block": "plot.blocks",
     "clouds": "plot.pairs",
     "contrast": "plot.contrasts",
     "dots": "plot.values",
     "eigenvalues": "plot.spectra",
-    "figures": "plot.catalogue",
+    "figures": "plot.catalogue.catalogue",
     "heads": "plot.maps",
     "layers": "plot.along_layers",
     "layers_by_steps": "plot.maps",
@@ -66,7 +66,7 @@ _HOMES = {
     "sites": "plot.values",
     "stages": "plot.blocks",
     "steps": "plot.along_steps",
-    "style": "report.style_print",
+    "style": "show.draw.matplotlib.style",
     "trials": "plot.contrasts",
 }
 

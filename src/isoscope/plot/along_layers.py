@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from isoscope.plot.axes import finished, name_values, one_model, opened, readings_of
-from isoscope.report.colours import MEASURES as TINTS
-from isoscope.report.colours import MODELS, SOFT, sequence
-from isoscope.report.families import Told, title_of
-from isoscope.report.figures import KINDS
-from isoscope.report.panels import TOGETHER
-from isoscope.report.readings import LAYERED, Reading, at_last, models, unique
-from isoscope.report.readings import steps as steps_of
-from isoscope.report.style_print import DASHES, MARKS, NULL, dot, pen, plain
-from isoscope.report.trajectories import spaced
+from isoscope.show.colours import MEASURES as TINTS
+from isoscope.show.colours import MODELS, SOFT, sequence
+from isoscope.show.draw.matplotlib.style import DASHES, MARKS, NULL, dot, pen, plain
+from isoscope.show.figures.panels import KINDS
+from isoscope.show.figures.trajectories import spaced
+from isoscope.show.measures import Told, title_of
+from isoscope.show.panels import TOGETHER
+from isoscope.show.readings import LAYERED, Reading, at_last, models, unique
+from isoscope.show.readings import steps as steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

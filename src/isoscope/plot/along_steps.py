@@ -9,12 +9,11 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.plot.axes import PLACED, finished, name_values, one_model, opened, readings_of
-from isoscope.report.families import Told
-from isoscope.report.readings import Reading, read
-from isoscope.report.step_axis import StepAxis, step_axis
-from isoscope.report.steps_print import draw_lines
-from isoscope.report.sweep_rows import Changed
-from isoscope.report.trajectories import Depths, depths
+from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
+from isoscope.show.figures.steps_print import draw_lines
+from isoscope.show.figures.trajectories import Depths, depths
+from isoscope.show.measures import Told
+from isoscope.show.readings import Reading, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.report.chart_print import write_powers
-from isoscope.report.families import Told, title_of
-from isoscope.report.figures import range_of, wants_log
-from isoscope.report.numbers import listed, short
-from isoscope.report.readings import ATTENTION, PLACES, QUERY_KEY, Reading, read
-from isoscope.report.style_print import folded, keys_of
-from isoscope.report.words import LIVE
+from isoscope.formatting import listed, short
+from isoscope.show.draw.matplotlib.charts import write_powers
+from isoscope.show.draw.matplotlib.style import folded, keys_of, no_matplotlib
+from isoscope.show.figures.panels import range_of, wants_log
+from isoscope.show.measures import Told, title_of
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, Reading, read
+from isoscope.show.say.words import LIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,11 +62,6 @@ def opened(ax: Axes | None) -> Any:
     except ImportError as missing:
         raise no_matplotlib() from missing
     return pyplot.subplots(layout="constrained")[1]
-
-
-def no_matplotlib() -> IsoscopeError:
-    """What is said where it is not installed."""
-    return IsoscopeError("a figure takes matplotlib, which is not installed: `pip install matplotlib`.")
 
 
 def finished(ax: Any, *, legend: bool) -> Axes:

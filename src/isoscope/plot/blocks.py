@@ -13,10 +13,10 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.plot.axes import finished, opened, titled
-from isoscope.report.chart_print import write_powers
-from isoscope.report.colours import MODELS, SOFT, sequence
-from isoscope.report.families import Told
-from isoscope.report.style_print import dot, folded, pen, plain
+from isoscope.show.colours import MODELS, SOFT, sequence
+from isoscope.show.draw.matplotlib.charts import write_powers
+from isoscope.show.draw.matplotlib.style import dot, folded, pen, plain
+from isoscope.show.measures import Told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +139,7 @@ def scores(
 
 def summed(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, with intervals."""
-    from isoscope.lab.block_seeds import over_seeds
+    from isoscope.lab.block.seeds import over_seeds
 
     if frame.empty or not frame["value"].notna().any():
         raise IsoscopeError("there is nothing to draw: these rows hold no value of a block.")

@@ -12,10 +12,10 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.plot.axes import finished, opened, probed, titled
-from isoscope.report.colours import MODELS, SOFT
-from isoscope.report.families import Told
-from isoscope.report.readings import PLACES, Reading, at_last, models, read
-from isoscope.report.style_print import MARKS, dot, pen, plain
+from isoscope.show.colours import MODELS, SOFT
+from isoscope.show.draw.matplotlib.style import MARKS, dot, pen, plain
+from isoscope.show.measures import Told
+from isoscope.show.readings import PLACES, Reading, at_last, models, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

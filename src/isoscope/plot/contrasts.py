@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.plot.axes import finished, opened, titled
-from isoscope.report.contrast_print import (
+from isoscope.formatting import short
+from isoscope.kinds.contrast.printed import (
     colours_of,
     difference_from,
     draw_differences,
@@ -17,14 +17,14 @@ from isoscope.report.contrast_print import (
     is_driven,
     printable,
 )
-from isoscope.report.families import Told
-from isoscope.report.numbers import short
-from isoscope.report.style_print import folded
+from isoscope.plot.axes import finished, opened, titled
+from isoscope.show.draw.matplotlib.style import folded
+from isoscope.show.measures import Told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isoscope.lab.contrast_fit import Fitted
+    from isoscope.lab.contrast.fit import Fitted
 
 _LETTERS = 40
 
@@ -102,7 +102,7 @@ def draw_against_entropy(
 
 def fitted(frame: pd.DataFrame, reference: str | None, arms: Sequence[str] = ()) -> Fitted:
     """What the trials of these rows show."""
-    from isoscope.lab.contrast_fit import fit
+    from isoscope.lab.contrast.fit import fit
 
     named = [str(name) for name in frame["model"].drop_duplicates()]
     if not named:

@@ -15,17 +15,17 @@ import numpy as np
 import pandas as pd
 
 from isoscope.errors import unknown_name
+from isoscope.formatting import short
 from isoscope.plot.along_steps import along
 from isoscope.plot.axes import finished, one_model, opened, readings_of, titled
-from isoscope.report.colours import AMOUNT, GRID, SIGNED
-from isoscope.report.families import Told
-from isoscope.report.figures import KINDS, wants_log
-from isoscope.report.maps import bounds
-from isoscope.report.numbers import short
-from isoscope.report.panels import MAPS
-from isoscope.report.readings import at_last
-from isoscope.report.style_print import folded, small
-from isoscope.report.trajectories import depths, spaced
+from isoscope.show.colours import AMOUNT, GRID, SIGNED
+from isoscope.show.draw.matplotlib.style import folded, small
+from isoscope.show.figures.maps import bounds
+from isoscope.show.figures.panels import KINDS, wants_log
+from isoscope.show.figures.trajectories import depths, spaced
+from isoscope.show.measures import Told
+from isoscope.show.panels import MAPS
+from isoscope.show.readings import at_last
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

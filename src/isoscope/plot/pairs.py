@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.kinds.sweep.clouds import by_step, called
 from isoscope.plot.axes import finished, opened
-from isoscope.report.clouds import AXES
-from isoscope.report.clouds_print import Head, draw_cloud, pulled
-from isoscope.report.readings import ATTENTION
-from isoscope.report.sweep_clouds import by_step, called
+from isoscope.show.figures.clouds import AXES
+from isoscope.show.figures.clouds_print import Head, draw_cloud, pulled
+from isoscope.show.readings import ATTENTION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

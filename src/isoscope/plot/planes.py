@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.formatting import short
 from isoscope.plot.axes import finished, one_model, opened, probed, readings_of
-from isoscope.report.colours import INK
-from isoscope.report.families import Told
-from isoscope.report.numbers import short
-from isoscope.report.planes import AREAS, EVENLY, NEVER, NOWHERE, SURE, TURN, Pairs, _frame
-from isoscope.report.readings import QUERY_KEY, at_last
-from isoscope.report.regimes import REGIMES, TRACES, regime_of
-from isoscope.report.style_print import dot, pen, small
+from isoscope.show.colours import INK
+from isoscope.show.draw.matplotlib.style import dot, pen, small
+from isoscope.show.figures.weights.planes import AREAS, EVENLY, NEVER, NOWHERE, SURE, TURN, Pairs, plane_frame
+from isoscope.show.measures import Told
+from isoscope.show.readings import QUERY_KEY, at_last
+from isoscope.show.regimes import REGIMES, TRACES, regime_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def plane(
     if measure not in TRACES:
         raise unknown_name("trace", measure, TRACES)
     pairs = _pairs(frame, measure)
-    far, low, high = _frame(pairs)
+    far, low, high = plane_frame(pairs)
     ax = opened(ax)
     _draw_grounds(ax, far, low, high, length)
     for name, one in REGIMES.items():

@@ -8,10 +8,10 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.plot.axes import finished, opened
-from isoscope.report.colours import SOFT
-from isoscope.report.propagation import LINES, OTHERS, THIS
-from isoscope.report.readings import QUERY_KEY
-from isoscope.report.style_print import dot, pen
+from isoscope.show.colours import SOFT
+from isoscope.show.draw.matplotlib.style import dot, pen
+from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS
+from isoscope.show.readings import QUERY_KEY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

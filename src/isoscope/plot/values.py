@@ -18,11 +18,11 @@ from isoscope.plot.axes import (
     opened,
     readings_of,
 )
-from isoscope.report.colours import MODELS, SOFT
-from isoscope.report.families import Told, title_of
-from isoscope.report.panels import SCALES
-from isoscope.report.readings import Reading, at_last, models
-from isoscope.report.style_print import NULL, dot, folded, pen, plain
+from isoscope.show.colours import MODELS, SOFT
+from isoscope.show.draw.matplotlib.style import NULL, dot, folded, pen, plain
+from isoscope.show.measures import Told, title_of
+from isoscope.show.panels import SCALES
+from isoscope.show.readings import Reading, at_last, models
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

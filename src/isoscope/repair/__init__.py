@@ -1,1 +1,1 @@
-"""Change the geometry of vectors: fit a repair from a stream, apply it, keep it, put it into a model."""
+"""Change the geometry of vectors: fit a repair, apply it, save it, and measure whether it helps."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.repair.repair import Repair
-from isoscope.repair.sample import Sample
-from isoscope.run.observe import describe
+from isoscope.repair.fit.sample import Sample
+from isoscope.repair.keep.repair import Repair
+from isoscope.run.observe.observe import describe
 
 SHOWN = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank")
 

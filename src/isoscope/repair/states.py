@@ -21,7 +21,7 @@ from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
-from isoscope.run.observe import look
+from isoscope.run.observe.observe import look
 from isoscope.sites import Site, select
 
 POOLS = ("mean", "cls", "last", "token")

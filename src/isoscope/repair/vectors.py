@@ -11,7 +11,7 @@ import numpy as np
 
 from isoscope.data.vectors import FORMATS, read_vectors
 from isoscope.errors import IsoscopeError
-from isoscope.repair.repair import Repair
+from isoscope.repair.keep.repair import Repair
 
 Progress = Callable[[int, int | None], None]
 Array = np.ndarray[Any, Any]

@@ -1,1 +1,1 @@
-"""What a result is: rows with their uncertainty, the run they belong to, and the folder both live in."""
+"""What a result is: rows with their uncertainty, their run, and the folder that holds both. No torch."""

@@ -39,7 +39,7 @@ def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[s
         table = pq.read_table(file)
         facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
         if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
-            raise _other_schema(file, facts.get("schema"))
+            raise other_schema(file, facts.get("schema"))
         return table.to_pandas()[list(columns)].astype(columns), {"unit": file.stem, **facts}
     except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
         why = str(reason).splitlines()[0].rstrip(".")
@@ -168,7 +168,7 @@ def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
     except (OSError, ValueError) as reason:
         raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
     if isinstance(told, dict) and told.get("schema") != SCHEMA:
-        raise _other_schema(file, told.get("schema"))
+        raise other_schema(file, told.get("schema"))
     parts = {"kind": str, "title": str, "question": dict, "measures": dict, "versions": dict, "created": str}
     if not isinstance(told, dict) or not all(
         isinstance(told.get(name), kind) for name, kind in parts.items()
@@ -187,7 +187,8 @@ def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, ob
     return bytes(buffer.getvalue().to_pybytes())
 
 
-def _other_schema(file: Path, found: object) -> IsoscopeError:
+def other_schema(file: Path, found: object) -> IsoscopeError:
+    """The error for a file whose schema version this isoscope cannot read."""
     return IsoscopeError(
         f"{file} has schema version {found}; this isoscope reads version {SCHEMA}. "
         "Measure again into another folder, or use the isoscope that wrote it."

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.schema import COLUMNS, SCHEMA
-from isoscope.results.store import RunFolder, _other_schema
+from isoscope.results.store import RunFolder, other_schema
 
 BETWEEN = "between"
 """The unit of what is read off all checkpoints together."""
@@ -137,7 +137,7 @@ def _ends(file: Path) -> tuple[str, dict[str, object], int | None, tuple[str, st
         with pq.ParquetFile(file) as body:
             told = json.loads((body.schema_arrow.metadata or {}).get(_METADATA, b"{}"))
             if told.get("schema") != SCHEMA:
-                raise _other_schema(file, told.get("schema"))
+                raise other_schema(file, told.get("schema"))
             count = body.metadata.num_rows
             ends = {name: _span(body.metadata, name) for name in ("step", "measure")}
     except (OSError, pa.ArrowInvalid, ValueError) as reason:

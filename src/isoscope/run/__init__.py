@@ -1,1 +1,1 @@
-"""The verbs: observe a model over data, describe a cloud of points."""
+"""Measure a model: over data, while it trains, or from its weights alone."""

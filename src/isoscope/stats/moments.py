@@ -13,7 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.scatter import merged, scatter
+from isoscope.kernels.scatter.scatter import merged, scatter
 from isoscope.stats.seen import Vectors
 
 

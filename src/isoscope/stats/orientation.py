@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.scatter import scatter
+from isoscope.kernels.scatter.scatter import scatter
 from isoscope.stats.base import added
 from isoscope.stats.directions import unit_weight
 from isoscope.stats.seen import Vectors

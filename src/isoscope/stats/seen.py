@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.dimensions import MASSIVE, SAMPLE, median_size, spread_over
-from isoscope.kernels.cloud import (
+from isoscope.kernels.cloud.totals import (
     CloudSums,
     OfChunks,
     above_massive,

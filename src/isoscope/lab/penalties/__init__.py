@@ -1,4 +1,4 @@
-"""Penalties of geometry, each in a file of its own, usable in anybody's loop; table.py lists them.
+"""Penalties on geometry, one per file, usable in any training loop; `table.py` lists them.
 
     with penalty.watch(model):
         loss = loss_of(model(batch))

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
 from isoscope.lab.penalties.watching import Forwards, exact, last, watched
-from isoscope.models.attention import Attended, Learnt, attention_tap
+from isoscope.models.attention.tap import Attended, Learnt, attention_tap
 from isoscope.models.blocks import find_blocks
-from isoscope.run.attend import settled
+from isoscope.run.observe.attend import settled
 from isoscope.sites import Site
 
 MOST = 16  # sequences of a batch that are looked at: their weights are [16, h, t, t]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.run.live import is_compiled
+from isoscope.run.monitor.live import is_compiled
 
 Found = TypeVar("Found")
 

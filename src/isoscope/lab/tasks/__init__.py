@@ -1,1 +1,1 @@
-"""What the lab teaches its models; table.py lists the tasks."""
+"""What the lab's models learn; `table.py` lists the tasks."""

@@ -1,1 +1,1 @@
-"""Ways to attend, each in a file of its own; table.py lists them."""
+"""Attention variants, one per file; `table.py` lists them."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from isoscope.models.shown import Weigh, weigh
+from isoscope.models.attention.shown import Weigh, weigh
 
 
 @dataclass(frozen=True)

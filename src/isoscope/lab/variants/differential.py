@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.lab.variants.base import Given, Place
-from isoscope.models.shown import mixed
+from isoscope.models.attention.shown import mixed
 
 
 class Differential(nn.Module):

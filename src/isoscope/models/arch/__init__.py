@@ -1,4 +1,4 @@
-"""Architectures of the papers that no library has: CharacterBERT, MANTa-LM, VAN, CrystalCoder.
+"""Architectures of the papers that no library provides: CharacterBERT, MANTa-LM, VAN, CrystalCoder.
 
 Each is written from its description, with the parameter names and the config of its authors' public code, so
 that the files they published load as they are. Once made known to transformers they load like any other
@@ -31,7 +31,7 @@ def know_models() -> None:
 
     from isoscope.models.arch.character_bert import CharacterBert
     from isoscope.models.arch.crystalcoder import CrystalCoder
-    from isoscope.models.arch.manta import Manta
+    from isoscope.models.arch.manta.model import Manta
     from isoscope.models.arch.van import Van
 
     know_configs()
@@ -49,7 +49,7 @@ def renamed(kind: str) -> dict[str, str] | None:
 
         return dict(OF_VAN)
     if kind == "manta":
-        from isoscope.models.arch.manta import RENAMED as OF_MANTA
+        from isoscope.models.arch.manta.model import RENAMED as OF_MANTA
 
         return dict(OF_MANTA)
     return None

@@ -1,4 +1,4 @@
-"""What a model's weights say without running it: W_Q and W_K of every head, vocabulary matrices, norms.
+"""Weights without a forward pass: W_Q and W_K of every head, vocabulary matrices, norms.
 
 Read by name from a folder, a hub id, a file or a live module, one attention at a time: a consumer holds a
 few matrices, whatever the size of the model. Nothing is computed here. Rotary position and QK-norm come

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.blocks import plain_name
-from isoscope.models.checkpoint import SUFFIXES, _state_dict
-from isoscope.models.source import _locate, _quiet, _transport_errors
+from isoscope.models.checkpoint import SUFFIXES, state_dict_in
+from isoscope.models.source import locate, quiet, transport_errors
 
 LOOKED_FOR = (  # in this order; an index names the shards
     "model.safetensors.index.json",
@@ -112,14 +112,18 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
         address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
     )
     asked = revision or written or None
-    place, commit = _locate(name, asked)
+    place, commit = locate(name, asked)
     local = Path(place).is_dir()
-    fetch: Fetch = partial(_in_folder, Path(place)) if local else cache(partial(_from_hub, place, commit))
+    fetch: Fetch = partial(file_in_folder, Path(place)) if local else cache(partial(_from_hub, place, commit))
     said, known, settings = _config(Path(config) if config else fetch("config.json"), name)
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
     if found is None:
         raise IsoscopeError(f"'{name}' holds no weights: looked for {', '.join(LOOKED_FOR)}.")
-    tensors = _sharded(name, found, fetch, local) if found.endswith("json") else _single(name, fetch, found)
+    tensors = (
+        sharded_tensors(name, found, fetch, local)
+        if found.endswith("json")
+        else single_file_tensors(name, fetch, found)
+    )
     return Opened(tensors, said, name, commit or asked or "", known, settings, commit)
 
 
@@ -137,7 +141,8 @@ def open_module(module: nn.Module, name: str, revision: str = "", *, living: boo
     return Opened(tensors, config if known else None, name, revision, known, written)
 
 
-def _in_folder(folder: Path, file: str) -> Path | None:
+def file_in_folder(folder: Path, file: str) -> Path | None:
+    """The path of a file in a folder, or None if it is missing."""
     return folder / file if (folder / file).is_file() else None
 
 
@@ -146,9 +151,9 @@ def _from_hub(name: str, commit: str, file: str) -> Path | None:
     import huggingface_hub
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
-    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *_transport_errors())
+    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *transport_errors())
     try:
-        with _quiet():
+        with quiet():
             return Path(huggingface_hub.hf_hub_download(name, file, revision=commit or None))
     except LocalEntryNotFoundError as reason:
         raise IsoscopeError(
@@ -174,7 +179,7 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
     except (OSError, ValueError) as reason:
         raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
     try:
-        with _quiet():
+        with quiet():
             return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True, written
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
@@ -188,7 +193,7 @@ def _open_file(file: Path, config: Path | None) -> Opened:
         raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
     if file.suffix == ".safetensors":
         said, known, settings = _config(config or file.parent, str(file))
-        tensors = _single(str(file), lambda _: file, str(file))
+        tensors = single_file_tensors(str(file), lambda _: file, str(file))
         return Opened(tensors, said, str(file), known=known, settings=settings)
     held = _unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
@@ -207,7 +212,8 @@ def _open_file(file: Path, config: Path | None) -> Opened:
     return Opened(_pickle(str(file), file, held), said, str(file), known=known, settings=settings)
 
 
-def _single(name: str, fetch: Fetch, file: str) -> Tensors:
+def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
+    """The tensors of a checkpoint in one file."""
     path = fetch(file)
     assert path is not None
     if path.suffix != ".safetensors":
@@ -223,7 +229,7 @@ def _single(name: str, fetch: Fetch, file: str) -> Tensors:
     )
 
 
-def _sharded(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
+def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
     """Several files, and an index that says which tensor is in which; opened when first read."""
     path = fetch(index)
     assert path is not None
@@ -247,7 +253,7 @@ def _sharded(name: str, index: str, fetch: Fetch, local: bool) -> Tensors:
                     f"the shard {file} of '{name}' is missing; its index says {lost} tensors."
                 )
             wrong = "cannot be read"
-            return _single(name, lambda _: shard, file)
+            return single_file_tensors(name, lambda _: shard, file)
         except IsoscopeError as reason:
             broken[file] = Fault(file, wrong, str(reason))
             raise
@@ -289,7 +295,7 @@ def _shard(path: Path) -> Any:
 
 
 def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
-    return _held(name, {plain_name(key): value for key, value in _state_dict(file, held).items()})
+    return _held(name, {plain_name(key): value for key, value in state_dict_in(file, held).items()})
 
 
 def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None) -> Tensors:

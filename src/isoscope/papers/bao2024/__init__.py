@@ -1,4 +1,4 @@
-"""Bao, Hataya & Karakida 2024: attention localises when the spectrum of W_Q W_Kᵀ concentrates."""
+"""Bao, Hataya & Karakida 2024: attention localises when the query-key spectrum concentrates."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lack
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
 from isoscope.results.points import points_frame
 from isoscope.results.trajectory import FAILED
+from isoscope.show.charts import Chart, Series
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)

@@ -15,7 +15,7 @@ from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_b
 from isoscope.papers.intervals import Interval, by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import along, series
 from isoscope.papers.workshop import Workshop, read_training
-from isoscope.report.charts import Chart, Series
+from isoscope.show.charts import Chart, Series
 
 ALONG = "along training"
 OF_TRAINING = ("normalised_entropy", "rank_residual")

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pandas as pd
 
-from isoscope.lab.checkpoints import due
+from isoscope.formatting import short
+from isoscope.lab.train.checkpoints import due
 from isoscope.papers.bao2024.reading import PUBLIC, SHARES, Look, is_localised, looked, public, unread
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Trained, Workshop
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import short
-from isoscope.report.regimes import REGIMES
 from isoscope.results.trajectory import FAILED, thinned
+from isoscope.show.charts import Chart, Series
+from isoscope.show.regimes import REGIMES
 
 MODEL = "characters, causal"
 MOST = 0.5  # the share of heads from which on most are localised

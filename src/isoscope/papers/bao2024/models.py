@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from isoscope.lab.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment
 from isoscope.papers.scales import Size
 from isoscope.papers.workshop import Workshop
 

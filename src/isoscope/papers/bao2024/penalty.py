@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from isoscope.lab.experiment import Experiment
+from isoscope.formatting import short
+from isoscope.lab.train.experiment import Experiment
 from isoscope.papers.bao2024.models import (
     SHALLOW,
     STRENGTH,
@@ -24,8 +25,7 @@ from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_b
 from isoscope.papers.intervals import Interval, by_seed, over_seeds, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop, read_training
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import short
+from isoscope.show.charts import Chart, Series
 
 NONE = "none"
 VARIANCE = "spectrum_variance"

@@ -19,22 +19,22 @@ import pandas as pd
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast_trial import lesson_of, weigh_trial
-from isoscope.lab.reopen import experiment_of
+from isoscope.lab.contrast.trial import lesson_of, weigh_trial
+from isoscope.lab.train.reopen import experiment_of
 from isoscope.measures.base import Reading
 from isoscope.measures.table import of_weights
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
 from isoscope.papers.claims import Verdict, failed
 from isoscope.papers.workshop import Trained, Workshop
-from isoscope.report.regimes import LOCALISED
 from isoscope.results.points import points_frame
 from isoscope.results.schema import Row, frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import FAILED
 from isoscope.run.provenance import new_run
-from isoscope.run.weights.heads import weigh_heads
-from isoscope.run.weights.weigh import weigh, weight_measures
+from isoscope.run.weigh.heads import weigh_heads
+from isoscope.run.weigh.weigh import weigh, weight_measures
+from isoscope.show.regimes import LOCALISED
 
 KIND = "query_key"
 PUBLIC = ("bert", "gpt2", "pythia-160m")

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from isoscope.lab.contrast_trial import lesson_of
-from isoscope.lab.experiment import Experiment
+from isoscope.formatting import short
+from isoscope.lab.contrast.trial import lesson_of
+from isoscope.lab.train.experiment import Experiment
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
@@ -18,10 +19,9 @@ from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paire
 from isoscope.papers.lines import series
 from isoscope.papers.scales import Size
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import short
 from isoscope.results.schema import frame
 from isoscope.results.trajectory import FAILED
+from isoscope.show.charts import Chart, Series
 
 STARTS = 12  # seeds of models that are not trained: they cost nothing, and a trace of few heads is noise
 KEPT = ("trace", "frobenius", "spectrum_variance", "spectrum_mean", "lean")

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
+from isoscope.formatting import short
 from isoscope.papers.bao2024.walks import (
     GROWING,
     LOCALISED,
@@ -22,11 +23,10 @@ from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_b
 from isoscope.papers.intervals import Interval, over, over_seeds
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import short
-from isoscope.report.regimes import REGIMES
 from isoscope.results.points import points_frame
 from isoscope.results.schema import frame
+from isoscope.show.charts import Chart, Series
+from isoscope.show.regimes import REGIMES
 
 CLOSE = 0.02  # how far off the closed form may be where it is taken
 APART = 0.5  # how much more signal must pass inside than outside of the stretch that a regime names

@@ -1,4 +1,4 @@
-"""Godey, de la Clergerie, Sagot 2024: anisotropy across modalities, and what it has to do with attention."""
+"""Godey, de la Clergerie & Sagot 2024: anisotropy across modalities, and its relation to attention."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from itertools import product
 
 import pandas as pd
 
-from isoscope.lab.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment
 from isoscope.papers.workshop import Workshop, read_training
 
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from isoscope.papers.workshop import Trained
-from isoscope.report.charts import Chart, Series
 from isoscope.results.points import points_frame
 from isoscope.results.store import read_run
 from isoscope.results.trajectory import trajectory
+from isoscope.show.charts import Chart, Series
 
 AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random axes"}
 NAMES = {"query": "queries", "key": "keys"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
+from isoscope.formatting import listed
 from isoscope.papers.claims import WORDS, Claim, Found, Verdict, lacking, measured
 from isoscope.papers.godey2024.arms import states
 from isoscope.papers.intervals import Interval, of_row, over_seeds
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
-from isoscope.report.numbers import listed
+from isoscope.show.charts import Chart
 
 LEVEL = 0.1  # a mean cosine above it is called anisotropic here
 NEARLY = 0.8  # of the models are nearly all

@@ -13,14 +13,14 @@ from typing import Literal
 import pandas as pd
 from scipy import stats
 
+from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, measured
 from isoscope.papers.godey2024.arms import NO_ATTENTION, states
 from isoscope.papers.intervals import Interval, apart, correlation, over, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import listed, short
 from isoscope.results.schema import Row, frame
+from isoscope.show.charts import Chart, Series
 
 POOLED = "all Transformers, pooled"
 KIND = "correlation"

@@ -12,13 +12,13 @@ from itertools import product
 
 import pandas as pd
 
+from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.godey2024.clouds import clouds, draw_clouds
 from isoscope.papers.intervals import Interval, by_seed, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop, read_training
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import listed, short
+from isoscope.show.charts import Chart, Series
 
 MODEL = "characters, causal"
 RARE = 0.05  # a sign that a smaller share of the heads has does not occur

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from isoscope.lab.block import Setting, Unit, read_unit, unit_of, units
+from isoscope.lab.block.block import Setting, Unit, read_unit, unit_of, units
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
 from isoscope.papers.intervals import Interval, over, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
 from isoscope.results.schema import frame
+from isoscope.show.charts import Chart
 
 BIASES = (0.0, 20.0, 50.0, 100.0, 200.0)
 _SHOWN = {

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.checkpoints import due
-from isoscope.lab.experiment import Experiment, probe_of
 from isoscope.lab.tasks.base import Lesson
+from isoscope.lab.train.checkpoints import due
+from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import Norm, open_weights
@@ -32,7 +32,7 @@ from isoscope.results.points import points_frame
 from isoscope.results.schema import frame
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.results.trajectory import thinned
-from isoscope.run.observe import observe
+from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
 
 HIDDEN = ("mean_cosine", "mean_cosine_between", "relative_drift", "isoscore")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 
 from torch import Tensor, nn
 
-from isoscope.lab.experiment import Experiment
 from isoscope.lab.tasks.base import Lesson
+from isoscope.lab.train.experiment import Experiment
 from isoscope.models.zoo import MACHINA_STEPS
 from isoscope.papers.workshop import Workshop
 

@@ -19,8 +19,7 @@ from isoscope.papers.machina2024.judging import (
     side_by_side,
 )
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
-from isoscope.run.weights.norm_stages import (
+from isoscope.run.weigh.norm_stages import (
     BEFORE,
     OUTPUT,
     SCALED,
@@ -28,6 +27,7 @@ from isoscope.run.weights.norm_stages import (
     WITHOUT_BIAS,
     WITHOUT_WEIGHT,
 )
+from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
 STAGES = {BEFORE: "before", STANDARDISED: "standardised", SCALED: "×γ", OUTPUT: "×γ+β"}

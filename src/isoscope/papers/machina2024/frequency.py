@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
-from isoscope.run.weights.frequency import frequency_readings
+from isoscope.run.weigh.frequency import frequency_readings
 from isoscope.stats.seen import mix
 from isoscope.stats.types import Types
 

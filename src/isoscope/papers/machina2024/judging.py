@@ -13,13 +13,13 @@ from typing import Literal
 
 import pandas as pd
 
+from isoscope.formatting import short, spread
 from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Verdict, all_of, lacking
 from isoscope.papers.intervals import Interval, over, paired
 from isoscope.papers.lines import along, series
-from isoscope.report.charts import Chart, Series
-from isoscope.report.numbers import short, spread
 from isoscope.results.trajectory import FAILED
+from isoscope.show.charts import Chart, Series
 
 PUBLIC = "the public models"
 I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"

@@ -26,7 +26,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
+from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
 STATES = ("layer", "output")

@@ -23,7 +23,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import ALONG, GRADIENT
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart
+from isoscope.show.charts import Chart
 
 CORRELATION = "frequency_drift_correlation"
 BAND = "mean_cosine_{}"

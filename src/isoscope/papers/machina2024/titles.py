@@ -22,7 +22,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import INPUT
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
+from isoscope.show.charts import Chart, Series
 
 COSINE = "mean_cosine"
 

@@ -24,7 +24,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import CENTRED, INPUT, OUTPUT, TIED, WITHOUT_TOP
 from isoscope.papers.workshop import Workshop
-from isoscope.report.charts import Chart, Series
+from isoscope.show.charts import Chart, Series
 
 SIDES = (INPUT, OUTPUT, TIED)
 NEAR_ONE = 0.9  # an I(W) above it is called near 1 here

@@ -21,10 +21,10 @@ from isoscope.models.weights import Norm, Vocabulary, Weights
 from isoscope.papers.machina2024.frequency import Gradient, along_drift, bands, rows_by_frequency
 from isoscope.results.points import Points, points_frame
 from isoscope.results.schema import Row, frame
-from isoscope.run.observe import look
-from isoscope.run.weights.final_norm import FinalNorm
-from isoscope.run.weights.frequency import added_counts, token_counts
-from isoscope.run.weights.vocabulary import weigh_vocabulary
+from isoscope.run.observe.observe import look
+from isoscope.run.weigh.final_norm import FinalNorm
+from isoscope.run.weigh.frequency import added_counts, token_counts
+from isoscope.run.weigh.vocabulary import weigh_vocabulary
 
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
 CENTRED, WITHOUT_TOP = "_centred", "_without_top"

@@ -1,0 +1,1 @@
+"""Attention rows without the attention matrix: chunked torch, or one fused Triton pass."""

@@ -1,0 +1,182 @@
+"""Attention rows without the attention matrix: how sharply every query attends, straight from q and k.
+
+Two ways give the same record: `chunked` (torch, any device) and a Triton kernel (CUDA). Memory grows with the
+number of tokens, never with its square. `attention_rows` and `score_rows` choose; `chosen_backend` says what
+they choose and why, so that a run can record it. Twins: `geometry.attention.attention_rows`, `.score_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from isoscope.geometry.attention import AttentionRows
+from isoscope.kernels.attention.check import check
+from isoscope.kernels.attention.chunked import chunked
+from isoscope.kernels.attention.inputs import STATISTICS, AttentionInputs
+
+__all__ = ["STATISTICS", "AttentionRows", "attention_rows", "chosen_backend", "chunked", "score_rows"]
+
+BACKENDS = ("auto", "chunked", "triton")
+
+
+def attention_rows(
+    q: Tensor,
+    k: Tensor,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    key_lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    window: int | None = None,
+    softcap: float | None = None,
+    key_bias: Tensor | None = None,
+    wanted: Collection[str] = STATISTICS,
+    backend: str = "auto",
+) -> AttentionRows:
+    """Row statistics of softmax(softcap(scale·q·kᵀ) + mask + bias + key_bias), each [b, h, t].
+
+    q [b, h, t, e]; k [b, g, s, e], h a multiple of g, never copied to h heads. `mask` (boolean, True is
+    visible; or floating), `bias` and `key_bias` broadcast to [b, h, t, s]; `key_lengths` [b]; `window` counts
+    keys on each side, the query's own included. `scale` is 1/√e unless given. Causal queries are the last t
+    of the s positions. `wanted` leaves out costly statistics: those not named may be NaN. Good to 1e-5 nats
+    for scores within ±10 and 5e-5 within ±80, against float64 on the same rounded inputs.
+
+    >>> q = k = torch.zeros(1, 1, 4, 8)
+    >>> attention_rows(q, k, causal=True).entropy.exp().round(decimals=4).tolist()
+    [[[1.0, 2.0, 3.0, 4.0]]]
+    """
+    inputs = check(
+        q,
+        k,
+        None,
+        scale=scale,
+        causal=causal,
+        key_lengths=key_lengths,
+        mask=mask,
+        bias=bias,
+        window=window,
+        softcap=softcap,
+        key_bias=key_bias,
+        wanted=wanted,
+    )
+    if _choose(inputs, backend)[0] == "chunked":
+        return chunked(inputs)
+    from isoscope.kernels.attention.triton import fused
+
+    return fused(inputs)
+
+
+def score_rows(
+    scores: Tensor,
+    *,
+    causal: bool = False,
+    key_lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    window: int | None = None,
+    key_bias: Tensor | None = None,
+) -> AttentionRows:
+    """Row statistics of softmax(scores + …) where `scores` [b, h, t, s] exist already.
+
+    For models that compute the softmax themselves. Scores of −inf, or at most finfo.min/2 of their dtype, are
+    hidden keys. Two blocks of scores are held at a time beside the input.
+
+    >>> score_rows(torch.tensor([[[[1.0, 1.0, -torch.inf]]]])).largest.tolist()
+    [[[0.5]]]
+    """
+    inputs = check(
+        None,
+        None,
+        scores,
+        scale=None,
+        causal=causal,
+        key_lengths=key_lengths,
+        mask=mask,
+        bias=bias,
+        window=window,
+        softcap=None,
+        key_bias=key_bias,
+        wanted=STATISTICS,
+    )
+    return chunked(inputs)
+
+
+def chosen_backend(
+    q: Tensor,
+    k: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    key_bias: Tensor | None = None,
+    backend: str = "auto",
+) -> tuple[str, str]:
+    """The name of what computes the rows of q and k, and why.
+
+    >>> chosen_backend(torch.zeros(1, 1, 4, 8), torch.zeros(1, 1, 4, 8))
+    ('chunked', 'the inputs are on cpu')
+    """
+    inputs = check(
+        q,
+        k,
+        None,
+        scale=None,
+        causal=False,
+        key_lengths=None,
+        mask=mask,
+        bias=bias,
+        window=None,
+        softcap=softcap,
+        key_bias=key_bias,
+        wanted=STATISTICS,
+    )
+    return _choose(inputs, backend)
+
+
+def _choose(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; it is '{backend}'")
+    against = _against_triton(inputs)
+    if backend == "auto":
+        return ("chunked", against) if against else ("triton", "the inputs are on a GPU")
+    if backend == "triton" and against and not against.startswith("the inputs are on"):
+        raise ValueError(f"backend 'triton' cannot be used here: {against}; give 'auto' or 'chunked'")
+    return (
+        backend,
+        "it was asked for",
+    )  # where the inputs must be is for the kernel to say: it may be interpreted
+
+
+def _against_triton(inputs: AttentionInputs) -> str | None:
+    """Why the Triton kernel cannot take these inputs; None if it can."""
+    source = inputs.source
+    floats = [term for term in (inputs.mask, inputs.bias, inputs.key_bias) if term is not None]
+    if inputs.softcap is not None and any(term.dtype != torch.bool for term in floats):
+        return "the kernel adds no bias after a soft-cap"
+    if source.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"the kernel does not compute in {source.dtype}"
+    if not _triton_there():
+        return "triton is not installed"
+    if source.device.type != "cuda":
+        return f"the inputs are on {source.device.type}"
+    if _capability(source.device) < (8, 0):
+        return "the kernel needs a GPU of compute capability 8.0"
+    if source.shape[0] > 65535:
+        return "the kernel takes at most 65,535 sequences"
+    return None
+
+
+@cache
+def _triton_there() -> bool:
+    return find_spec("triton") is not None
+
+
+@cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)

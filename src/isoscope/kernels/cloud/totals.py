@@ -1,0 +1,245 @@
+"""All that a cloud of vectors adds up to, in one pass over it: by label, and by dimension.
+
+Norms come first, as directions need them; then one walk over the rows gives every sum that grows with d. On
+a GPU it is one Triton kernel (cloud_triton.py) and nothing waits for the result; elsewhere rows are taken in
+slices that stay in cache and turned to float64. Twin: the same sums written out one by one, in
+tests/kernels/test_cloud.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
+from isoscope.kernels.sums import add_by_label, norms, slices
+
+CHUNK = 128  # rows that one program sums
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """Rows of one label that stand together, at most `CHUNK`: the first, how many, and which label, [c]."""
+
+    first: Tensor
+    size: Tensor
+    label: Tensor
+    labels: int
+
+    @classmethod
+    def of(cls, label: Tensor, labels: int) -> Chunks | None:
+        """Cut rows [n] whose labels ascend; None where they do not.
+
+        >>> cut = Chunks.of(torch.tensor([0] * 130 + [2] * 3), 3)
+        >>> cut.first.tolist(), cut.size.tolist(), cut.label.tolist()
+        ([0, 128, 130], [128, 2, 3], [0, 0, 2])
+        """
+        if len(label) == 0 or bool((label.diff() < 0).any()):
+            return None
+        names, sizes = torch.unique_consecutive(label, return_counts=True)
+        pieces = (sizes + CHUNK - 1) // CHUNK
+        owner = torch.arange(len(names)).repeat_interleave(pieces)
+        number = torch.arange(len(owner)) - (pieces.cumsum(0) - pieces)[owner]
+        first = (sizes.cumsum(0) - sizes)[owner] + CHUNK * number
+        return cls(first, (sizes[owner] - CHUNK * number).clamp_max(CHUNK), names[owner], labels)
+
+    def to(self, device: torch.device) -> Chunks:
+        """The same on another device."""
+        first, size, label = (sent(each, device) for each in (self.first, self.size, self.label))
+        return Chunks(first, size, label, self.labels)
+
+    @cached_property
+    def member(self) -> Tensor:
+        """Which label each chunk belongs to, [l, c] of 0 and 1."""
+        return (torch.arange(self.labels, device=self.label.device)[:, None] == self.label).double()
+
+
+@dataclass(frozen=True, eq=False)
+class CloudSums:
+    """Sums over the rows that are kept, in float64: by label, and of every dimension over all of them."""
+
+    count: Tensor  # [l] rows
+    pointing: Tensor  # [l] rows whose norm is not zero
+    norms: Tensor  # [l] Σ ‖x‖
+    squares: Tensor  # [l] Σ ‖x‖²
+    inner: Tensor  # [l] Σ ‖x − x̄‖², x̄ the mean of the label
+    total: Tensor  # [l, d] Σ x
+    unit: Tensor  # [l, d] Σ û
+    unit_squares: Tensor  # [d] Σ û², and so on of single dimensions
+    mean: Tensor  # [d]
+    scatter: Tensor  # [d] Σ (x − mean)²
+    largest: Tensor  # [d] the largest |x|
+    beyond: Tensor  # [d] how many |x| reach the limit of their row
+
+
+@dataclass(frozen=True, eq=False)
+class OfChunks:
+    """Sums of every chunk as the kernel leaves them: of its rows [c, 4], and of its dimensions [c, 6, d]."""
+
+    rows: Tensor
+    dimensions: Tensor
+    chunks: Chunks
+
+
+def joined(found: Sequence[CloudSums | OfChunks]) -> CloudSums:
+    """The sums of several clouds with the same labels and width as one, every field with an axis [k, …] more.
+
+    What follows costs a GPU as much for k sites as for one.
+    """
+    whole = [each for each in found if isinstance(each, CloudSums)]
+    if len(whole) == len(found):
+        fields = zip(*(vars(each).values() for each in whole), strict=True)
+        return CloudSums(*(torch.stack(same) for same in fields))
+    parts = [each for each in found if isinstance(each, OfChunks)]
+    member = parts[0].chunks.member
+    rows = torch.stack([each.rows for each in parts])
+    by_chunk = torch.stack([each.dimensions for each in parts])
+    count, total = rows[..., :1], by_chunk[:, :, 0]
+    mean = total.sum(1) / count.sum(1).clamp_min(1)
+    between = (count * (total / count.clamp_min(1) - mean[:, None]) ** 2).sum(1)
+    _, _, unit_squares, scatter, _, beyond = by_chunk.sum(1).unbind(1)
+    kept, pointing, norms_of, squares = (member @ rows).unbind(-1)
+    totals = member @ total
+    centre = (totals / kept.clamp_min(1)[..., None])[:, parts[0].chunks.label]  # of each chunk's label
+    # in float32 norms would lose what is left of them beside a mean a thousand times as large
+    apart = by_chunk[:, :, 3].sum(-1) + (count * (total / count.clamp_min(1) - centre) ** 2).sum(-1)
+    return CloudSums(
+        count=kept,
+        pointing=pointing,
+        norms=norms_of,
+        squares=squares,
+        inner=apart @ member.T,
+        total=totals,
+        unit=member @ by_chunk[:, :, 1],
+        unit_squares=unit_squares,
+        mean=mean,
+        scatter=scatter + between,
+        largest=by_chunk[:, :, 4].amax(1),
+        beyond=beyond,
+    )
+
+
+def cloud_norms(points: Tensor) -> tuple[Tensor, Tensor]:
+    """‖x‖ of every row of `points` [n, d] in float64, zero where it is not finite; and where it is, [n] each.
+
+    Twin: ``points.double().norm(dim=1)``.
+    """
+    if not fused(points):
+        norm = norms(points)
+        kept = norm.isfinite()
+        return torch.where(kept, norm, 0), kept
+    from isoscope.kernels.cloud.triton import row_norms
+
+    return row_norms(points)
+
+
+def massive_limit(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, there: Tensor) -> Tensor:
+    """What a coordinate of each sequence must reach to be massive, [s], from a sample of coordinates.
+
+    The coordinates of sequence i at (rows, columns) [s, m] where they are `there`, of rows that are kept; NaN
+    or Inf where there is none. In float32 on a GPU, rounded up: a number of float32 reaches the one where it
+    reaches the other.
+    """
+    if fused(points):
+        from isoscope.kernels.cloud.triton import sample_limits
+
+        return sample_limits(points, kept, rows, columns, there)
+    size = torch.where(there & kept[rows], points[rows, columns].abs().double(), torch.nan)
+    return above_massive(size.nanmedian(1).values)
+
+
+def above_massive(median: Tensor) -> Tensor:
+    """What is so many times the median, and above what no massive coordinate is."""
+    return (TIMES_MEDIAN * median).clamp_min(math.nextafter(MASSIVE, math.inf))
+
+
+def cloud_sums(
+    points: Tensor,
+    norm: Tensor,
+    kept: Tensor,
+    label: Tensor,
+    labels: int,
+    *,
+    limit: Tensor | None = None,
+    by_dimension: bool = True,
+    chunks: Chunks | None = None,
+) -> CloudSums | OfChunks:
+    """Sum the `kept` [n] of `points` [n, d]; `norm` [n] is theirs, zero where they are not kept.
+
+    `label` [n] is in 0 … labels−1; `limit` [n] is what |x| must reach to be counted in `beyond`. Without
+    `by_dimension` what is known of single dimensions alone (`unit_squares` to `beyond`) may be NaN. On a
+    GPU what comes back is not joined yet: see `joined`.
+    """
+    if chunks is not None and fused(points):
+        from isoscope.kernels.cloud.triton import sum_chunks
+
+        return OfChunks(*sum_chunks(points, norm, kept, limit, chunks), chunks)
+    by_row = torch.stack([kept.double(), (norm > 0).double(), norm, norm**2])
+    rows = torch.zeros(4, labels, dtype=torch.float64, device=points.device).index_add_(1, label, by_row)
+    weight = torch.where(norm > 0, 1 / norm, 0.0)
+    total, *others = _sliced(points, weight, kept, label, labels, limit, by_dimension)
+    count, pointing, lengths, squares = rows
+    inner = (squares - (total**2).sum(1) / count.clamp_min(1)).clamp_min(0)
+    return CloudSums(count, pointing, lengths, squares, inner, total, *others)
+
+
+def _sliced(
+    points: Tensor,
+    weight: Tensor,
+    kept: Tensor,
+    label: Tensor,
+    labels: int,
+    limit: Tensor | None,
+    by_dimension: bool,
+) -> tuple[Tensor, ...]:
+    width, device = points.shape[1], points.device
+    sums = torch.zeros(2, labels, width, dtype=torch.float64, device=device)
+    squares, mean, scatter, largest, beyond = torch.zeros(5, width, dtype=torch.float64, device=device)
+    seen = torch.zeros((), dtype=torch.float64, device=device)
+    weights, unit_square = torch.stack([kept.double(), weight]), weight**2
+    clean = device.type == "cpu" and bool(kept.all())  # of a GPU this would have to be waited for
+    for rows, part in slices(points):
+        keep = weights[0, rows]
+        if not clean:
+            part = torch.where(kept[rows, None], part, 0)
+        add_by_label(sums, weights[:, rows], part, label[rows])
+        if not by_dimension:
+            continue
+        squares += unit_square[rows] @ part**2
+        size = part.abs()
+        largest = torch.maximum(largest, size.amax(0))
+        if limit is not None:
+            beyond += (size >= limit[rows, None]).sum(0)
+        count = keep.sum()
+        own = keep @ part / count.clamp_min(1)
+        share = count / (seen + count).clamp_min(1)
+        scatter += keep @ (part - own) ** 2 + seen * share * (own - mean) ** 2
+        mean = mean + share * (own - mean)
+        seen = seen + count
+    if not by_dimension:
+        return (*sums, *torch.full((5, width), torch.nan, dtype=torch.float64, device=device))
+    return (*sums, squares, mean, scatter, largest, beyond)
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on a device. From pageable memory a copy to a GPU would wait until the GPU is done."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def fused(points: Tensor) -> bool:
+    """Whether the Triton kernels take this cloud."""
+    return points.is_cuda and points.dtype != torch.float64 and triton_there()
+
+
+@cache
+def triton_there() -> bool:
+    """Whether Triton is installed."""
+    return find_spec("triton") is not None

@@ -1,0 +1,1 @@
+"""Sums of attention rows per head and sequence, in torch or Triton."""

@@ -1,0 +1,101 @@
+"""The totals of attention rows on a GPU: a program reads the rows of one head of one sequence."""
+
+# mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from isoscope.geometry.attention import AttentionRows
+from isoscope.kernels.row_totals.totals import LOWEST, TOTALS
+
+_BLOCK = 256  # rows: fifteen sums of float64 of twice as many would not fit the registers
+
+
+@triton.jit
+def _added(total, value, where):
+    """`total` and `value` where it is asked for and finite."""
+    return total + tl.where(where & (value - value == 0), value, 0.0)
+
+
+@triton.jit
+def _total_rows(
+    entropies, largests, collisions, scores, variances, firsts, visibles, distances, counts, sums, top,
+    heads, length, lowest: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    here = tl.program_id(0).to(tl.int64)
+    count = tl.zeros([block], tl.float64)
+    entropy, log_visible, several, normalised = count, count, count, count
+    largest, effective, variance, distance = count, count, count, count
+    sunk, sink, chance, unseeing, not_finite = count, count, count, count, count
+    nothing = tl.full([block], lowest, tl.float64)  # as an argument it would be −inf of float32
+    highest = nothing
+    for start in range(0, length, block):
+        number = start + tl.arange(0, block)
+        there = number < length
+        place = here * length + number
+        counted = tl.load(counts + here // heads * length + number, mask=there, other=0) != 0
+        counted = counted & there
+        value = tl.load(entropies + place, mask=there, other=0.0).to(tl.float64)
+        visible = tl.load(visibles + place, mask=there, other=0).to(tl.float64)
+        usable = value - value == 0
+        mine = counted & usable
+        one = tl.full([block], 1.0, tl.float64)
+        seen = tl.maximum(visible, 1.0)
+        logged = tl.log(seen.to(tl.float32)).to(tl.float64)
+        count += tl.where(mine, 1.0, 0.0)
+        entropy = _added(entropy, value, mine)
+        log_visible = _added(log_visible, logged, mine & (visible > 0))
+        more = mine & (visible > 1)
+        several = _added(several, one, more)
+        normalised = _added(normalised, value / tl.where(more, logged, 1.0), more)
+        largest = _added(largest, tl.load(largests + place, mask=there, other=0.0).to(tl.float64), mine)
+        collision = tl.load(collisions + place, mask=there, other=1.0).to(tl.float64)
+        effective = _added(effective, 1 / collision, mine)
+        variance = _added(variance, tl.load(variances + place, mask=there, other=0.0).to(tl.float64), mine)
+        distance = _added(distance, tl.load(distances + place, mask=there, other=0.0).to(tl.float64), mine)
+        weight = tl.load(firsts + place, mask=there, other=0.0).to(tl.float64)
+        first = mine & (weight - weight == 0)
+        sunk = _added(sunk, one, first)
+        sink = _added(sink, weight, first)
+        chance = _added(chance, 1 / seen, first & (visible > 0))
+        unseeing += tl.where(counted & (visible == 0), 1.0, 0.0)
+        not_finite += tl.where(counted & (visible > 0) & (usable == 0), 1.0, 0.0)
+        score = tl.load(scores + place, mask=there, other=0.0).to(tl.float64)
+        highest = tl.maximum(highest, tl.where(mine, score, nothing))
+    out = sums + here * totals
+    tl.store(out, tl.sum(count, 0))
+    tl.store(out + 1, tl.sum(entropy, 0))
+    tl.store(out + 2, tl.sum(log_visible, 0))
+    tl.store(out + 3, tl.sum(several, 0))
+    tl.store(out + 4, tl.sum(normalised, 0))
+    tl.store(out + 5, tl.sum(largest, 0))
+    tl.store(out + 6, tl.sum(effective, 0))
+    tl.store(out + 7, tl.sum(variance, 0))
+    tl.store(out + 8, tl.sum(distance, 0))
+    tl.store(out + 9, tl.sum(sunk, 0))
+    tl.store(out + 10, tl.sum(sink, 0))
+    tl.store(out + 11, tl.sum(chance, 0))
+    tl.store(out + 12, tl.sum(unseeing, 0))
+    tl.store(out + 13, tl.sum(not_finite, 0))
+    tl.store(top + here, tl.max(highest, 0))
+
+
+def fused_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """What `row_totals` gives."""
+    batch, heads, length = rows.entropy.shape
+    device = rows.entropy.device
+    sums = torch.empty(batch, heads, len(TOTALS), dtype=torch.float64, device=device)
+    top = torch.empty(batch, heads, dtype=torch.float64, device=device)
+    fields = (
+        rows.entropy, rows.largest, rows.collision, rows.max_score, rows.score_variance, rows.first_key,
+        rows.visible, rows.distance,
+    )  # fmt: skip
+    _total_rows[(batch * heads,)](
+        *(field.contiguous() for field in fields), counts.contiguous(), sums, top,
+        heads, length, lowest=LOWEST, totals=len(TOTALS), block=min(_BLOCK, triton.next_power_of_2(length)),
+    )  # fmt: skip
+    return sums.permute(2, 0, 1), top

@@ -1,0 +1,60 @@
+"""The scatter of a cloud about a point, Σ w²(x−m)(x−m)ᵀ: in float64; on a GPU nearly so, ten times as fast.
+
+There, from 512 dimensions on, sums are of whole numbers, which tensor cores add without an error: in floating
+point they drop the last bits of every sum, and clouds of few directions read up to 6 % off. Every centred
+coordinate is rounded to a whole number of units, one unit a dimension, and written in two or three digits of
+base 256, −128 to 127. Products of digits are those of int8, three sums of them over 32,768 rows fit into
+int32, and what they stand for is put together in float64. With two digits a coordinate is known to 1/65,000
+of the largest of its dimension, a hundredth of the rounding of bfloat16 unless that one is far out; with
+three to 1/16 million, as float32 knows it. Twin: the one product in float64.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.cloud.totals import fused, triton_there
+from isoscope.kernels.sums import slices
+
+WIDE = 512  # dimensions from which float64 is the slower way by far
+_ROWS = 32768
+
+
+def scatter(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
+    """Σ w²(x−m)(x−m)ᵀ over `points` [n, d], `weight` [n] and `mean` [d] in float64, [d, d] in float64.
+
+    >>> scatter(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), torch.ones(2), torch.tensor([2.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 0.]], dtype=torch.float64)
+    """
+    width = points.shape[1]
+    if len(points) and width >= WIDE and fused(points):
+        return in_digits(points, weight, mean)
+    total = torch.zeros(width, width, dtype=torch.float64, device=points.device)
+    for part, found in slices(points):
+        centred = torch.where(weight[part, None] > 0, (found - mean) * weight[part, None], 0)
+        total.addmm_(centred.T, centred)
+    return total
+
+
+def in_digits(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
+    """The same from products of digits, about m as float32 knows it: nearer than float32 knows x."""
+    from isoscope.kernels.scatter.triton import digits, multiplied, put_together
+
+    total = None
+    for start in range(0, len(points), _ROWS):
+        part = slice(start, start + _ROWS)
+        written, unit = digits(points[part], weight[part], mean, 2 if points.dtype == torch.bfloat16 else 3)
+        total = put_together(multiplied(written), unit, total)
+    assert total is not None
+    return total
+
+
+def merged(one: Tensor, other: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """The sum of `one`, `other` and l rᵀ, [p, d, d] in float64; l and r [p, d]. Twin: the code below."""
+    if one.is_cuda and triton_there():
+        from isoscope.kernels.scatter import triton as scatter_triton
+
+        return scatter_triton.merged(one, other, left, right)
+    return torch.baddbmm(one + other, left[:, :, None], right[:, None, :])

@@ -1,0 +1,1 @@
+"""Run kinds: what each kind of run shows beyond its rows."""

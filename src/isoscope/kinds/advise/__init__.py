@@ -1,0 +1,1 @@
+"""Advice on a space of vectors."""

@@ -1,0 +1,1 @@
+"""An untrained block under a bias."""

@@ -1,0 +1,1 @@
+"""A contrast between trained arms."""

@@ -1,0 +1,1 @@
+"""A reproduced paper: its claims with verdicts."""

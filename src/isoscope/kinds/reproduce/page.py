@@ -1,0 +1,128 @@
+"""The page of a reproduced paper: its claims with their verdicts on top, then a section a claim.
+
+It is given what was judged, as plain words and charts. Decided here: a verdict is told in words and by a sign
+(✓, ✗, ?), never by colour alone; rows are left in their files, a page has verdicts and figures. A chart
+without a single number is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import jinja2
+from markupsafe import Markup, escape
+
+from isoscope.results.schema import Run
+from isoscope.show.charts import Chart
+from isoscope.show.colours import GRID, INK, PAPER, SOFT
+from isoscope.show.draw.plotly.charts import Look, looks, panel
+from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.packed import written
+from isoscope.show.figures.panels import Panel
+from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
+from isoscope.show.page.section import Explanation, explanations
+from isoscope.show.page.tables import facts_table
+
+_SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
+_DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
+
+
+@dataclass(frozen=True)
+class ClaimTold:
+    """A claim as the page tells it; `notes` are remarks and the reasons of what could not be measured."""
+
+    name: str
+    title: str
+    expected: str
+    held: bool | None
+    word: str
+    said: str
+    method: str
+    details: str = ""
+    reconstructed: str = ""
+    charts: Sequence[Chart] = ()
+    measures: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The panels of a claim, with the key of each, or of all where they have the same one."""
+
+    told: ClaimTold
+    panels: tuple[tuple[Panel, dict[str, Look]], ...]
+    key: dict[str, Look]
+    explained: tuple[Explanation, ...]
+
+    @property
+    def sign(self) -> str:
+        """A sign of the verdict, beside its word."""
+        return _SIGNS[self.told.held][0]
+
+    @property
+    def mood(self) -> str:
+        """What the style calls it."""
+        return _SIGNS[self.told.held][1]
+
+
+def paper_page(
+    run: Run,
+    citation: str,
+    headline: str,
+    claims: Sequence[ClaimTold],
+    absent: Sequence[tuple[str, str]],
+    facts: Mapping[str, Mapping[str, object]],
+) -> str:
+    """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
+    drawn = [_drawn(each, run) for each in claims]
+    own = asset("page.js")
+    colours = [look.pair for one in drawn for _, key in one.panels for look in key.values()]
+    return _template().render(
+        run=run,
+        citation=citation,
+        headline=headline,
+        claims=drawn,
+        absent=[(name, _coded(why)) for name, why in absent],
+        question=facts_table(run.question),
+        versions=facts_table(run.versions),
+        facts=[
+            (unit, facts_table(known, without=("notes", "title", "expected", "said", "verdict")))
+            for unit, known in facts.items()
+        ],
+        dashes=_DASHES,
+        css=Markup(asset("page.css") + asset("paper.css")),
+        library=Markup(carried()),
+        script=Markup(own),
+        policy=content_policy(library(), own),
+        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])),
+        figure_json=lambda one: embedded_json(written(one.figure)),
+    )
+
+
+def _drawn(told: ClaimTold, run: Run) -> Drawn:
+    charts = [chart for chart in told.charts if chart.filled]
+    keys = looks(charts)
+    panels = tuple((panel(chart, key), key) for chart, key in zip(charts, keys, strict=True))
+    several = [key for key in keys if len(key) > 1]
+    largest = max(several, key=len, default={})
+    shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
+    return Drawn(told, panels, shared, explanations(told.measures, run.measures))
+
+
+def _coded(text: str) -> Markup:
+    """Escaped, with what stands between backticks set as code.
+
+    >>> _coded("see `a<b`")
+    Markup('see <code>a&lt;b</code>')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+@cache
+def _template() -> jinja2.Template:
+    own = templates()
+    own.filters["coded"] = _coded
+    return own.get_template("paper.html")

@@ -1,0 +1,84 @@
+"""Weights along the steps: localisation by layer, vocabulary matrices, the final norm.
+
+What a sweep has of weights is drawn as what it has of data: a line a layer, or a line a matrix. The plane and
+the spectra of one checkpoint are on the page of `isoscope weights`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isoscope.show.figures.heads_over_steps import heads_over_steps
+from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.trajectories import Depths, trajectory
+from isoscope.show.figures.weights.sections import WEIGHED
+from isoscope.show.measures import FAMILIES, Family, in_order, name_of, title_of
+from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.training import Trained, Training
+from isoscope.show.panels import DASHED, INSTEAD
+from isoscope.show.readings import QUERY_KEY, Reading
+from isoscope.show.say.training import changed
+
+_MAPPED = 2
+_SHOWN = {
+    "vocabulary": (
+        "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
+        "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
+    ),
+}  # fmt: skip
+"""Measures of other families that a section shows; all others are in the rows."""
+
+
+def weight_trajectories(of: Training) -> list[tuple[Section, list[Reading]]]:
+    """The sections of weights that have more than one step, with the readings of their lines."""
+    made = [_section(of, family) for family in WEIGHED]
+    return [section for section in made if section is not None]
+
+
+def _section(of: Training, family: str) -> tuple[Section, list[Reading]] | None:
+    own = [r for r in of.readings if WEIGHED[family](r.kind)]
+    named = in_order((r.measure for r in own if r.finite), family)
+    shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
+    named = [m for m in named if m in shown and INSTEAD.get(m) not in named]
+    named.sort(key=shown.index if family != "vocabulary" else (*_SHOWN[family], *shown).index)
+    if not named or len({r.step for r in own}) < 2:
+        return None
+    own, places = _placed(own, family, of.places)
+    panels: list[Panel] = []
+    for measure in named:
+        mine = [r for r in own if r.measure == measure]
+        mapped = family == "query_key" and len(panels) < _MAPPED
+        figure, remark = trajectory(mine, of.axis, places, mapped=mapped)
+        null = f"dashed: {DASHED[measure]}" if measure in DASHED else ""
+        panels.append(
+            Panel((measure,), title_of(measure, of.told), ", ".join(filter(None, [null, remark])), figure)
+        )
+    wide = _MAPPED if family == "query_key" else 0
+    heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
+    trained = Trained(tuple(panels[:wide]), tuple(panels[wide:]), None, heads, places)
+    first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
+    asks = FAMILIES[family]
+    section = Section(
+        family=family,
+        shown=Family(asks.heading, asks.asks, ()),
+        words="",
+        large=(),
+        small=(),
+        maps=(),
+        drawn=Drawn(tuple(panels), places.key, tuple(places.colours.values())),
+        explained=explanations(named, of.told),
+        trained=trained,
+        changes="\n".join(filter(None, first)),
+    )
+    return section, own
+
+
+def _placed(own: list[Reading], family: str, places: Depths) -> tuple[list[Reading], Depths]:
+    """Layers by number; matrices and norms, which have none, in the order of their names."""
+    if family == "query_key":
+        names = {r.place: f"layer {r.layer}" for r in own if r.kind in QUERY_KEY}
+        return own, Depths(dict(sorted((places.names | names).items())))
+    kinds = sorted({r.kind for r in own})
+    at = {kind: i for i, kind in enumerate(kinds)}
+    names = {i: kind.replace("_", " ") for kind, i in at.items()}
+    return [replace(r, place=at[r.kind]) for r in own], Depths(names)

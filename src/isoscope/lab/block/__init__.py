@@ -1,0 +1,1 @@
+"""The untrained block under a bias common to all inputs."""

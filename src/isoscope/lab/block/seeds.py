@@ -1,0 +1,103 @@
+"""An untrained block over its seeds: means with intervals, and the norms that a block leaves as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from isoscope.lab.block.block import ITERATED, unit_of
+
+LEAST = 3  # seeds for an interval
+SETTLED = 1e-3  # of all that passes change: a last pass that changes less is called none
+ROUNDING = 1e-6  # of a norm
+_BY = ["norm", "bias", "kind", "layer", "measure"]
+
+
+def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line a norm, bias, site and measure: mean over seeds, `std`, t interval from three seeds on.
+
+    Rows of heads and undefined values are left out; `n` is how many seeds a mean is of.
+    """
+    whole = rows[rows["head"].isna() & rows["value"].notna()]
+    found = [unit_of(*names) for names in zip(whole["model"], whole["revision"], strict=True)]
+    whole = whole.assign(norm=[unit.norm for unit in found], bias=[unit.bias for unit in found])
+    lines = whole.groupby(_BY, sort=False)["value"].agg(value="mean", std="std", n="count").reset_index()
+    enough = lines["n"] >= LEAST
+    degrees = (lines["n"] - 1).where(enough, 1)
+    half = stats.t.ppf(0.975, degrees) * lines["std"] / np.sqrt(lines["n"])
+    half = half.where(enough, math.nan)
+    lines = lines.assign(low=lines["value"] - half, high=lines["value"] + half)
+    return lines.sort_values(["bias"], kind="stable").reset_index(drop=True)
+
+
+def curve(lines: pd.DataFrame, norm: str, kind: str, layer: int, measure: str) -> pd.DataFrame:
+    """The lines of one quantity of one norm, by growing bias."""
+    mine = (lines["norm"] == norm) & (lines["kind"] == kind) & (lines["measure"] == measure)
+    return lines[mine & (lines["layer"] == layer)].sort_values("bias")
+
+
+def kept_norm(entering: Sequence[float], leaving: Sequence[float]) -> float:
+    """The norm that leaves a block as it entered: where `leaving` crosses `entering`, between two biases.
+
+    Both are along a growing bias; NaN where they do not cross. Close is not enough: under a large bias a
+    block with pre-norms changes a norm by very little.
+
+    >>> kept_norm([1.0, 3.0], [2.0, 2.0]), kept_norm([1.0, 2.0], [2.0, 3.0])
+    (2.0, nan)
+    """
+    for i, (x, y) in enumerate(zip(entering, leaving, strict=True)):
+        if x == y:
+            return float(x)
+        if i and (y - x) * (leaving[i - 1] - entering[i - 1]) < 0:
+            before, after = leaving[i - 1] - entering[i - 1], y - x
+            part = before / (before - after)
+            return float(entering[i - 1] + part * (x - entering[i - 1]))
+    return math.nan
+
+
+def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of every norm: the norm that one pass keeps; by bias, where many passes lead, and if they settle there.
+
+    A norm is sought seed by seed, since a random block may also shorten a long vector by chance: `kept` is
+    the mean over the seeds that keep one, `keeping` how many these are, `seeds` of how many. Further columns
+    are norm, bias (NaN where there are no passes), first and last (mean norms before and after all passes),
+    growth (of the last pass, a factor), passes and settles.
+    """
+    mine = rows[(rows["measure"] == "mean_norm") & rows["kind"].isin(("layer", ITERATED))]
+    each = [unit_of(*names) for names in zip(mine["model"], mine["revision"], strict=True)]
+    by_seed = mine.assign(norm=[unit.norm for unit in each], seed=[unit.seed for unit in each])
+    lines = over_seeds(mine)
+    found: list[dict[str, object]] = []
+    for norm, own in by_seed.groupby("norm", sort=False):
+        kept = [_kept(over_seeds(part), str(norm)) for _, part in own.groupby("seed")]
+        sure = [each for each in kept if not math.isnan(each)]
+        told = {"norm": norm, "keeping": len(sure), "seeds": len(kept)}
+        told["kept"] = sum(sure) / len(sure) if sure else math.nan
+        passed = lines[(lines["norm"] == norm) & (lines["kind"] == ITERATED)]
+        for bias, line in passed.groupby("bias"):
+            found.append({**told, "bias": bias, **_led(line.sort_values("layer")["value"].tolist())})
+        if passed.empty:
+            found.append({**told, "bias": math.nan})
+    columns = ["norm", "bias", "kept", "keeping", "seeds", "first", "last", "growth", "passes", "settles"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _kept(lines: pd.DataFrame, norm: str) -> float:
+    entering, leaving = (curve(lines, norm, "layer", at, "mean_norm")["value"].tolist() for at in (0, 1))
+    return kept_norm(entering, leaving)
+
+
+def _led(norms: Sequence[float]) -> dict[str, object]:
+    """Where passes led, from the norms before the first and after each."""
+    moved, late = abs(norms[-1] - norms[0]), abs(norms[-1] - norms[-2])
+    return {
+        "first": norms[0],
+        "last": norms[-1],
+        "growth": norms[-1] / norms[-2] if norms[-2] else math.nan,
+        "passes": len(norms) - 1,
+        "settles": late <= SETTLED * moved + ROUNDING * norms[-1],
+    }

@@ -1,0 +1,1 @@
+"""Train several arms to matched entropy, or unmatched, and compare them."""

@@ -1,0 +1,200 @@
+"""Arms against each other: attention × norm × penalty, from several seeds.
+
+Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps
+from every seed; or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so
+that a contrast is taken up trial by trial, grows by more arms and seeds, and may be spread over sittings and
+machines. What is read of a trial is in contrast_trial.py, what a contrast says in contrast_fit.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from isoscope.errors import IsoscopeError
+from isoscope.lab.contrast.trial import (
+    MEASURES,
+    WITHOUT_ATTENTION,
+    Answer,
+    Trial,
+    lesson_of,
+    questions_of,
+    told_besides,
+    try_,
+)
+from isoscope.lab.train.experiment import Experiment
+from isoscope.measures.table import choose
+from isoscope.results.schema import Run
+from isoscope.results.store import RunFolder, open_run
+from isoscope.run.monitor.own import explained
+from isoscope.run.provenance import new_run
+
+ENTROPIES = (0.35, 0.75)  # where the least and the largest target is, unless they are listed
+STRENGTH = 10.0
+NO_PENALTY = "none"
+AS_THEY_COME = "none"
+_APART = ("attention", "norm", "penalty", "checkpoints", "seed")  # knobs of an arm, or of no trial
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What is compared: arms by name (the first is the reference), at these entropies, from these seeds.
+
+    Without entropies arms are compared as they come, weights and all; `probe` is what their states are asked.
+    """
+
+    arms: dict[str, Experiment]
+    entropies: tuple[float, ...]
+    seeds: int
+    strength: float = STRENGTH
+    probe: str = ""
+
+    @property
+    def reference(self) -> str:
+        """The arm that the others are held against."""
+        return next(iter(self.arms))
+
+    @property
+    def driven(self) -> bool:
+        """Whether arms are driven to entropies."""
+        return bool(self.entropies)
+
+    def trials(self) -> list[Trial]:
+        """All trials: seed by seed, so that what is done first can be compared first."""
+        found = []
+        for seed, (place, (name, arm)) in product(range(self.seeds), enumerate(self.arms.items())):
+            own = replace(arm, recipe=replace(arm.recipe, seed=seed))
+            if not self.driven or arm.attention in WITHOUT_ATTENTION:
+                found.append(Trial(name, own, None, place, not self.driven, self.probe))
+            else:
+                driven = [(self._driven(own, aim), aim) for aim in self.entropies]
+                found += [Trial(name, each, aim, place, probe=self.probe) for each, aim in driven]
+        return found
+
+    def _driven(self, arm: Experiment, aim: float) -> Experiment:
+        driven = f"entropy={self.strength:g},target={aim:g}"
+        return replace(arm, penalty="+".join(filter(None, [arm.penalty, driven])))
+
+
+def contrast(
+    base: Experiment,
+    attention: Sequence[str],
+    norm: Sequence[str],
+    penalty: Sequence[str],
+    entropies: Sequence[float],
+    seeds: int,
+    strength: float = STRENGTH,
+    probe: str = "",
+) -> Contrast:
+    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`.
+
+    Arms as they come (no `entropies`) are named by what tells them apart.
+    """
+    arms = {}
+    for one, two, three in product(attention, norm, penalty):
+        none = three in ("", NO_PENALTY)
+        words = [one, two if len(norm) > 1 or two != "pre" else "", "" if none else three]
+        if not entropies:
+            lists = ((attention, one), (norm, two), (penalty, three or NO_PENALTY))
+            words = [word for several, word in lists if len(several) > 1]
+        arms[", ".join(filter(None, words))] = replace(
+            base, attention=one, norm=two, penalty="" if none else three
+        )
+    if len(arms) < 2:
+        raise IsoscopeError("a contrast has two arms or more; name them as in --attention softmax,qk-norm.")
+    if len(set(entropies)) == 1 and set(attention) - set(WITHOUT_ATTENTION):
+        raise IsoscopeError("a line needs two entropies or more; write --entropies 3, or a list as .4,.6.")
+    return Contrast(arms, tuple(sorted(set(entropies))), seeds, strength, probe)
+
+
+def parse_entropies(written: str) -> tuple[float, ...]:
+    """A number of targets, spread evenly, or a list of them; "none" for arms as they come.
+
+    >>> parse_entropies("3"), parse_entropies(".4,.6"), parse_entropies("none")
+    ((0.35, 0.55, 0.75), (0.4, 0.6), ())
+    """
+    if written.strip() == AS_THEY_COME:
+        return ()
+    words = [word.strip() for word in written.split(",") if word.strip()]
+    low, high = ENTROPIES
+    if len(words) == 1 and words[0].isdecimal() and int(words[0]) > 1:
+        count = int(words[0])
+        return tuple(round(low + (high - low) * i / (count - 1), 4) for i in range(count))
+    try:
+        found = tuple(map(float, words))
+    except ValueError:
+        found = ()
+    if len(found) < 2 or not all(0 < each < 1 for each in found):
+        raise IsoscopeError(
+            "--entropies is how many, 2 or more, or a list of normalised entropies between 0 and 1 such as "
+            f".4,.6, or '{AS_THEY_COME}'; got '{written}'."
+        )
+    return found
+
+
+def open_contrast(asked: Contrast, out: Path) -> RunFolder:
+    """Its run folder. What fixes a trial must be the same there; arms, entropies and seeds may be others."""
+    return open_run(out, run_of(asked))
+
+
+def run_of(asked: Contrast) -> Run:
+    """What is asked of every trial alike."""
+    base = asked.arms[asked.reference]
+    apart = [name for name in _APART if asked.driven or name not in _shared(asked)]
+    fixed = {name: value for name, value in base.fixed().items() if name not in apart}
+    question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
+    question |= {"reference": asked.reference, "measured": list(MEASURES)}
+    question |= {"strength": asked.strength} if asked.driven else {"driven": False}
+    if asked.probe:
+        question |= questions_of(asked.probe, base.task, base.data, base.length).facts
+    title = f"arms {'of attention ' if asked.driven else ''}on {base.task}"
+    run = new_run("contrast", title, question, choose(MEASURES))
+    loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
+    besides = told_besides() if asked.probe or not asked.driven else {}
+    return replace(run, measures={**run.measures, "loss": loss, **besides})
+
+
+def _shared(asked: Contrast) -> list[str]:
+    """The knobs of an arm in which all arms are alike: their names do not tell them."""
+    arms = list(asked.arms.values())
+    return [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
+
+
+def make(
+    asked: Contrast, folder: RunFolder, *, device: str, share: tuple[int, int] = (0, 1), parallel: int = 1
+) -> Iterator[tuple[int, int]]:
+    """Make the trials of this share that the folder has not; gives how many are done, and of how many."""
+    first, count = share
+    mine = [trial for number, trial in enumerate(asked.trials()) if number % count == first]
+    left = [trial for trial in mine if not folder.has(trial.unit)]
+    yield len(mine) - len(left), len(mine)
+    for done, (trial, answer) in enumerate(_answers(left, folder.run.id, device, parallel), start=1):
+        folder.write(trial.unit, *answer)
+        yield len(mine) - len(left) + done, len(mine)
+
+
+def _answers(trials: Sequence[Trial], run: str, device: str, parallel: int) -> Iterable[tuple[Trial, Answer]]:
+    if parallel == 1 or len(trials) < 2:
+        yield from ((trial, try_(trial, run, device)) for trial in trials)
+        return
+    threads = max(1, torch.get_num_threads() // parallel)
+    workers = ProcessPoolExecutor(
+        parallel, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+    )
+    try:
+        waited = {workers.submit(try_, trial, run, device): trial for trial in trials}
+        yield from ((waited[each], each.result()) for each in as_completed(waited))
+    except BrokenProcessPool as reason:
+        raise IsoscopeError(
+            "a process of --parallel ended by itself, perhaps for want of memory; what was finished is kept, "
+            "take fewer and run the same command again."
+        ) from reason
+    finally:
+        workers.shutdown(cancel_futures=True)

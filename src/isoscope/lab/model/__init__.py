@@ -1,0 +1,1 @@
+"""The small models of the lab: a Transformer and a CNN."""

@@ -1,0 +1,1 @@
+"""Train a small model reproducibly: experiments, checkpoints, probes."""

@@ -1,0 +1,225 @@
+"""One experiment of the lab: a task, a model of some shape, a recipe and a penalty, in one run folder.
+
+A Monitor looks at the model when a checkpoint is due, on what is held out. Beside rows the folder has
+`checkpoints/step-000064.safetensors`, the weights at that step, and `state.pt`, from which training goes on.
+Rows are written first, then weights, then the state: whenever it is stopped, what is there is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.lab.choice import chosen
+from isoscope.lab.model import cnn, transformer
+from isoscope.lab.penalties.table import Penalty, parse
+from isoscope.lab.tasks.base import HELD, Lesson
+from isoscope.lab.tasks.table import TASKS
+from isoscope.lab.train.checkpoints import Checkpoints, due
+from isoscope.lab.train.training import Recipe, Training
+from isoscope.measures.table import choose
+from isoscope.models.source import Model
+from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
+from isoscope.run.monitor.probe import MEASURES
+from isoscope.run.observe.observe import look
+from isoscope.run.observe.pictures import MOST
+
+WATCHED = (
+    *MEASURES,
+    "attention_mass",
+    "isoscore",
+    "participation_ratio_split",
+    "effective_rank",
+    "intra_similarity",
+)
+BATCH = 16  # held-out sequences that are looked at together
+USUAL = {"transformer": "pre", "cnn": "batch"}  # the models, and the norm that each has unless told
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every knob, each one word or one number; what is no word is refused before any data is read."""
+
+    task: str = "characters"
+    model: str = "transformer"
+    attention: str = "softmax"
+    norm: str = "pre"
+    penalty: str = ""
+    layers: int = 4
+    width: int = 128
+    heads: int = 4
+    length: int = 128
+    data: str = "embedded"
+    checkpoints: str = "log"
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        chosen("task", self.task, TASKS)
+        if self.model not in USUAL:
+            raise unknown_name("model", self.model, USUAL)
+        if self.model == "cnn" and self.task != "images":
+            raise IsoscopeError(f"a CNN learns the task images; for '{self.task}' take --model transformer.")
+        if self.model == "cnn" and self.attention != "softmax":
+            raise IsoscopeError(
+                f"a CNN has no attention to be '{self.attention}'; leave --attention out, or take --model "
+                "transformer."
+            )
+        if self.model == "transformer":
+            self._shape(vocabulary=1)
+        else:
+            cnn.Grid(1, 1, 1, norm=self.norm)
+        self.penalties()
+        due(self.checkpoints, self.recipe.steps)
+
+    @property
+    def name(self) -> str:
+        """What it is called: the task and what is not as usual."""
+        knobs = {"model": "transformer", "attention": "softmax", "norm": USUAL[self.model], "penalty": ""}
+        return " ".join(
+            [self.task, *(mine for name in knobs if (mine := getattr(self, name)) != knobs[name])]
+        )
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits of all its knobs."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+    def lesson(self) -> Lesson:
+        """The lesson of its task, from its data."""
+        return chosen("task", self.task, TASKS).open(self.data, self.length)
+
+    def build(self, lesson: Lesson) -> nn.Module:
+        """A fresh model that fits the lesson."""
+        seed = self.recipe.seed
+        if self.model == "cnn":
+            answers = lesson.outputs or lesson.vocabulary
+            grid = cnn.Grid(lesson.vocabulary, lesson.length, answers, self.width, self.layers, self.norm)
+            return cnn.build(grid, seed)
+        return transformer.build(
+            self._shape(
+                lesson.vocabulary,
+                length=lesson.length,
+                causal=lesson.causal,
+                vectors=lesson.vectors,
+                outputs=lesson.outputs,
+                pooled=lesson.pooled,
+            ),
+            seed,
+        )
+
+    def penalties(self) -> tuple[Penalty, ...]:
+        """Its penalties: several are joined by +, as in locater=.1,target=1+entropy=5,target=.5."""
+        return tuple(parse(each) for each in self.penalty.split("+")) if self.penalty else ()
+
+    def fixed(self) -> dict[str, object]:
+        """Every knob by its name, as a run's question has it."""
+        own = asdict(self)
+        model, recipe = own.pop("model"), own.pop("recipe")
+        return {**own, "network": model, **recipe}
+
+    def _shape(
+        self,
+        vocabulary: int,
+        *,
+        length: int = 1,
+        causal: bool = True,
+        vectors: bool = False,
+        outputs: int | None = None,
+        pooled: bool = False,
+    ) -> transformer.Shape:
+        return transformer.Shape(
+            vocabulary=vocabulary,
+            width=self.width,
+            layers=self.layers,
+            heads=self.heads,
+            length=length,
+            attention=self.attention,
+            norm=self.norm,
+            causal=causal,
+            vectors=vectors,
+            outputs=outputs,
+            pooled=pooled,
+        )
+
+
+class Underway:
+    """An experiment that is being made: its model in training, and the Monitor that watches it."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        out: Path,
+        *,
+        device: str = "cpu",
+        on_alarm: OnAlarm = "warn",
+        sinks: tuple[Sink, ...] = (),
+        resume: bool = True,
+    ) -> None:
+        lesson = experiment.lesson()
+        recipe = experiment.recipe
+        moments = due(experiment.checkpoints, recipe.steps)
+        self.model = experiment.build(lesson).to(device)
+        self.training = Training(self.model, lesson, recipe, experiment.penalties())
+        probe = probe_of(lesson)
+        self.monitor = Monitor(
+            self.model,
+            probe,
+            every=lambda step: step in moments,
+            out=out,
+            measures=watched(self.model, probe),
+            counterfactual=True,
+            budget=None,
+            on_alarm=on_alarm,
+            sinks=sinks,
+            name=experiment.name,
+            points=MOST // len(moments),
+            about={**experiment.fixed(), **lesson.facts},
+            resume=resume,
+        )
+        self.moments = moments
+        self.kept = Checkpoints(out)
+
+    def go_on(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Train to the end, from the last state that was kept."""
+        there = self.kept.restore(self.training)
+        for step in self.training.steps():
+            if step in self.moments:
+                self.training.check()
+                with self.training.precision():
+                    self.monitor.step(step, self._told)
+                if step != there:
+                    self.kept.keep(self.training)
+            if progress is not None:
+                progress(step, self.training.recipe.steps)
+
+    def _told(self) -> Mapping[str, float]:
+        return {"loss": self.training.held_loss()}
+
+
+def probe_of(lesson: Lesson) -> list[Tensor]:
+    """What a model is looked at with: batches of what is held out."""
+    return list(torch.split(lesson.held.inputs[:HELD], BATCH))
+
+
+def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
+    """The measures that can be read of a model: those of attention where it attends."""
+    attends = bool(look(Model(model, "model"), probe[0]).attention)
+    return [measure.name for measure in choose(WATCHED) if attends or measure.at != "attention"]
+
+
+def device_for(asked: str | None) -> str:
+    """The device that is asked for, or the GPU if there is one."""
+    found = asked or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        if torch.empty(0, device=found).device.type == "meta":
+            raise RuntimeError("nothing is computed there")
+    except (RuntimeError, AssertionError) as reason:
+        why = str(reason).splitlines()[0].rstrip(".")
+        raise IsoscopeError(f"cannot train on '{found}': {why}.") from reason
+    return found

@@ -1,0 +1,1 @@
+"""MANTa-LM (Godey et al. 2022)."""

@@ -1,0 +1,1 @@
+"""Which figures a run has, by name."""

@@ -1,0 +1,1 @@
+"""Advice on a space of vectors: as it is, and after each repair."""

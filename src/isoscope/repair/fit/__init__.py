@@ -1,0 +1,1 @@
+"""Fit a repair from a stream of vectors."""

@@ -1,0 +1,86 @@
+"""A sample of a stream: the vectors whose content has the smallest hashes.
+
+Uniform, without replacement, the same in whatever order and batches they come; two samples merge into that of
+both streams. (The reservoir of stats is drawn by places and is smaller.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from isoscope.data.keys import content_keys
+from isoscope.geometry.dimensions import spread_over
+from isoscope.repair.fit.gather import Source, batches, finite
+
+MOST = 8192  # vectors
+LOOKED_AT = 16  # coordinates that are hashed: of float32 that is enough to tell vectors apart
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """At most `MOST` vectors by ascending hash, as float32, and the sequence each comes from."""
+
+    keys: Tensor  # [k]
+    points: Tensor  # [k, d]
+    sequence: Tensor | None  # [k]; None where every vector stands alone
+
+    @classmethod
+    def of(cls, points: Tensor, sequence: Tensor | None = None) -> Self:
+        """Draw from one batch [n, d], all finite."""
+        few = spread_over(points.shape[1], min(LOOKED_AT, points.shape[1])).to(points.device)
+        keys = content_keys(points[:, few].float(), seed=0)
+        chosen = keys.argsort(stable=True)[:MOST]
+        whose = None if sequence is None else sequence.cpu()[chosen]
+        return cls(keys[chosen], points[chosen.to(points.device)].float().cpu(), whose)
+
+    def merge(self, other: Self) -> Self:
+        """The sample of both streams."""
+        keys = torch.cat([self.keys, other.keys])
+        order = keys.argsort(stable=True)[:MOST]
+        whose = None
+        if self.sequence is not None and other.sequence is not None:
+            whose = torch.cat([self.sequence, other.sequence])[order]
+        return type(self)(keys[order], torch.cat([self.points, other.points])[order], whose)
+
+
+class Watched:
+    """Hands on the batches of a source, and keeps a sample of the first whole walk over it.
+
+    A source gives vectors [n, d], or pairs of them and of their sequences [n]. `progress` is told how many
+    have been handed on.
+    """
+
+    def __init__(self, source: Source, progress: Callable[[int], None] | None = None) -> None:
+        self._source, self._progress = source, progress
+        self.sample: Sample | None = None
+
+    def __iter__(self) -> Iterator[Tensor]:
+        found: Sample | None = None
+        done = 0
+        for points, sequence in _pairs(self._source):
+            if self.sample is None:
+                kept, lost = finite(points)
+                whose = sequence[points.isfinite().all(1)] if lost and sequence is not None else sequence
+                new = Sample.of(kept, whose)
+                found = new if found is None else found.merge(new)
+            yield points
+            done += len(points)
+            if self._progress is not None:
+                self._progress(done)
+        self.sample = self.sample or found
+
+
+def _pairs(source: Source) -> Iterator[tuple[Tensor, Tensor | None]]:
+    if isinstance(source, Iterable) and not hasattr(source, "ndim"):
+        for given in source:
+            if isinstance(given, tuple):
+                yield given
+            else:
+                yield from ((points, None) for points in batches(given))
+    else:
+        yield from ((points, None) for points in batches(source))

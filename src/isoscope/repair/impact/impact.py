@@ -1,0 +1,197 @@
+"""Does a repair matter? Scores of tasks before it and after it, with the geometry beside them.
+
+A repair is fitted on texts that no task judges (impact_overlap.py), every score has its paired interval
+(impact_outcome.py) and its verdict (impact_verdict.py), and where a map cannot matter to a reader that is
+tested on the map's own numbers (impact_maps.py). Rows name the repair in the column `model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.errors import IsoscopeError
+from isoscope.repair.before_after import SHOWN
+from isoscope.repair.fit.kinds import parse
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.impact.hubs import NEAREST, hub_outcomes
+from isoscope.repair.impact.maps import Character, cannot_matter, character
+from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.overlap import Split
+from isoscope.repair.impact.states import Encoded
+from isoscope.repair.impact.tasks import Look, some
+from isoscope.repair.impact.verdict import Change, changed
+from isoscope.repair.impact.words import CHANGE
+from isoscope.repair.keep.repair import Repair
+from isoscope.results.schema import Row
+from isoscope.run.observe.observe import describe
+from isoscope.sites import Site
+
+AS_IT_IS = "as it is"
+REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
+MOST = 4096  # judged texts of which geometry and hubs are read
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Vectors under one repair (None: as they are): scores, what changed, and the geometry's rows."""
+
+    label: str
+    repair: Repair | None
+    outcomes: Sequence[Outcome]
+    changes: Sequence[Change]
+    geometry: Sequence[Row]
+    remarks: Sequence[str] = ()
+
+    def rows(self, run: str, revision: str, site: Site, seed: int) -> list[Row]:
+        """Geometry, scores with their intervals, changes with their verdicts."""
+        at = (run, self.label, revision, None, site.kind, site.layer, None)
+        found = [
+            Row(*at, row.measure, row.value, row.n, row.null, row.low, row.high, row.note)
+            for row in self.geometry
+        ]
+        for each in self.outcomes:
+            found.append(
+                Row(*at, each.measure, each.value, each.n, each.null, *each.interval(seed), each.note)
+            )
+        for change in self.changes:
+            ends = (change.low, change.high)
+            found.append(Row(*at, change.measure + CHANGE, change.value, change.n, 0.0, *ends, change.said()))
+        return found
+
+    def notes(self) -> list[str]:
+        """What was left out, and what the fit remarks."""
+        lost = {
+            f"{each.measure}: {each.left_out} {each.per} have a vector with NaN or Inf and are left out"
+            for each in self.outcomes
+            if each.left_out
+        }
+        told = self.repair.notes if self.repair else ()
+        mine = [note if note.startswith(f"{self.label}:") else f"{self.label}: {note}" for note in told]
+        return [*sorted(lost), *mine, *self.remarks]
+
+
+def parse_repairs(text: str) -> tuple[str, ...]:
+    """Read recipes: repairs separated by semicolons, each one step after the other with commas.
+
+    >>> parse_repairs("centre; abtt,whiten:8;centre")
+    ('centre', 'abtt,whiten:8')
+    """
+    named = [",".join(map(str, parse(part))) for part in text.split(";") if part.strip()]
+    if not named:
+        raise IsoscopeError(f"--with names no repair; write for example '{REPAIRS}'.")
+    return tuple(dict.fromkeys(named))
+
+
+def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
+    """Say before anything runs that a repair asks for more dimensions than vectors have."""
+    for recipe in recipes:
+        for step in parse(recipe):
+            asked = step.number(0, 1) if step.kind.name in ("whiten", "abtt", "rogue") else 1
+            if asked > min(widths):
+                raise IsoscopeError(
+                    f"'{step}' asks for more dimensions than the {min(widths)} that vectors have."
+                )
+
+
+def judge(
+    split: Split,
+    encoded: Encoded,
+    site: Site,
+    recipes: Sequence[str],
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[Judged]:
+    """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after.
+
+    A repair that cannot be fitted on them is left out and told, unless it is the only one.
+    """
+    fitted = encoded.at(site, split.fitted)
+    sample = _distinct(some(split.judged, MOST, seed), encoded)
+    refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
+    refuse_constant(encoded.at(site, sample), f"{site}: the texts that are judged")
+    size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
+    found: list[Judged] = []
+    refused: list[IsoscopeError] = []
+    for done, recipe in enumerate(["", *recipes], start=1):
+        try:
+            repair = fit(recipe, fitted, precise=True) if recipe else None
+        except IsoscopeError as reason:
+            refused.append(reason)
+            found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
+            continue
+        look = _look(encoded, site, repair)
+        outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
+        cloud = look(sample)
+        cloud = cloud[np.isfinite(cloud).all(1)]
+        if len(cloud) > NEAREST:
+            outcomes += hub_outcomes(cloud)
+        geometry = describe(cloud, measures=SHOWN, seed=seed).rows()
+        changes = []
+        if repair is not None:
+            kind = character(repair, size)
+            changes = [
+                changed(before, after, _reason(kind, before, after), seed)
+                for before, after in zip(found[0].outcomes, outcomes, strict=True)
+            ]
+        found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
+        if progress is not None:
+            progress(done, len(recipes) + 1)
+    if refused and len(found) == 1:
+        raise refused[0]
+    return found
+
+
+def _reason(kind: Character, before: Outcome, after: Outcome) -> str:
+    """Why a map cannot matter; none where the reader is another after it: one that tells all apart."""
+    return cannot_matter(kind, after.reader) if before.reader == after.reader else ""
+
+
+def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
+    """What a run keeps of a layer beside its rows."""
+    repairs: Mapping[str, object] = {
+        each.label: {
+            "fitted": each.repair.name,
+            "vectors": each.repair.n,
+            "affine": each.repair.is_affine,
+            "invertible": each.repair.is_invertible,
+        }
+        for each in found
+        if each.repair is not None
+    }
+    notes = [f"{site}: {note}" for each in found for note in each.notes()]
+    return {
+        "repairs": repairs,
+        "order": [each.label for each in found],
+        "measures": [each.measure for each in found[0].outcomes],
+        "notes": list(dict.fromkeys([*split.notes, *notes])),
+    }
+
+
+def refuse_constant(vectors: Tensor, what: str) -> None:
+    """Say that all vectors [n, d] that are finite are the same."""
+    finite = vectors[vectors.isfinite().all(1)].double()
+    if len(finite) < 2:
+        raise IsoscopeError(f"{what} give {len(finite)} vectors without NaN or Inf; at least 2 are needed.")
+    apart = (finite - finite[0]).abs().max()
+    if float(apart) <= torch.finfo(torch.float32).eps * float(finite[0].abs().max()):
+        raise IsoscopeError(f"{what} all have the same vector; choose other layers or another --pool.")
+
+
+def _look(encoded: Encoded, site: Site, repair: Repair | None) -> Look:
+    def look(texts: Sequence[str]) -> Array:
+        vectors = encoded.exact(site, texts)
+        return vectors if repair is None else repair.apply(vectors)
+
+    return look
+
+
+def _distinct(texts: Sequence[str], encoded: Encoded) -> list[str]:
+    """One text of each input."""
+    return list({encoded.rows[text]: text for text in texts}.values())

@@ -1,0 +1,123 @@
+"""Scores of vectors by cosine: similarity of pairs, and retrieval. Pure functions on arrays [n, d].
+
+A vector with NaN or Inf takes its pair or query out, counted; a document with one is never found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.stats import rankdata
+
+from isoscope.errors import IsoscopeError
+from isoscope.repair.impact.outcome import Array, Outcome
+
+RECALLED = (1, 10)  # the k of recall@k
+_AT_ONCE = 512
+
+
+def unit(vectors: Array) -> Array:
+    """Each row of `vectors` [n, d] divided by its norm; NaN where that is 0."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms > 0, norms, np.nan)
+
+
+def similarity(first: Array, second: Array, scores: Array) -> list[Outcome]:
+    """Spearman's and Pearson's correlation of the cosines of `first` and `second` [n, d] with scores [n].
+
+    >>> a = np.eye(3)
+    >>> b = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
+    >>> [round(found.value, 3) for found in similarity(a, b, np.array([3.0, 2, 1]))]
+    [1.0, 0.973]
+    """
+    kept = np.isfinite(first).all(1) & np.isfinite(second).all(1)
+    scores = np.asarray(scores, dtype=np.float64)[kept]
+    refuse_constant_scores(scores)
+    cosines = (unit(first[kept]) * unit(second[kept])).sum(1)
+    lost = int((~kept).sum())
+
+    def rank(places: Array) -> Array:
+        return correlation(rankdata(cosines[places], axis=1), rankdata(scores[places], axis=1))
+
+    def line(places: Array) -> Array:
+        return correlation(cosines[places], scores[places])
+
+    return [
+        Outcome(name, "pairs", len(scores), score, cosines, "cosine", null=0.0, left_out=lost)
+        for name, score in (("spearman", rank), ("pearson", line))
+    ]
+
+
+def refuse_constant_scores(scores: Array) -> None:
+    """Say that there are no pairs to rank, or none that differ."""
+    if len(scores) < 3 or np.ptp(scores) == 0:
+        kinds = len(np.unique(scores))
+        raise IsoscopeError(
+            f"a correlation needs three pairs or more of different scores; got {len(scores)} pairs of "
+            f"{kinds} score{'' if kinds == 1 else 's'}."
+        )
+
+
+def correlation(x: Array, y: Array) -> Array:
+    """Pearson's correlation of each row of x [b, n] with that of y, [b]; NaN where one does not vary."""
+    x = x - x.mean(1, keepdims=True)
+    y = y - y.mean(1, keepdims=True)
+    size = np.sqrt((x**2).sum(1) * (y**2).sum(1))
+    found: Array = (x * y).sum(1) / np.where(size > 0, size, np.nan)
+    return found
+
+
+def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) -> list[Outcome]:
+    """Recall@k and mean reciprocal rank of the first right document, all `documents` [m, d] ranked by cosine.
+
+    `right` has the places of the right documents of each of `queries` [n, d]; a tie counts against it.
+
+    >>> found = retrieval(np.eye(2), np.array([[1.0, 0], [1, 1], [0, 1]]), [[0], [1]])
+    >>> {each.measure: each.value for each in found}
+    {'recall_1': 0.5, 'recall_10': 1.0, 'reciprocal_rank': 0.75}
+    """
+    kept = np.asarray(np.isfinite(queries).all(1))
+    places = [list(own) for own, there in zip(right, kept.tolist(), strict=True) if there]
+    towards = unit(queries[kept])
+    known = unit(np.where(np.isfinite(documents).all(1, keepdims=True), documents, np.nan))
+    ranks, best = np.empty(len(towards)), np.empty(len(towards))
+    for start in range(0, len(towards), _AT_ONCE):
+        cosines = np.nan_to_num(towards[start : start + _AT_ONCE] @ known.T, nan=-2.0)
+        for row, found in enumerate(cosines):
+            own = places[start + row]
+            best[start + row] = found[own].max()
+            others = np.delete(found, own)
+            ranks[start + row] = 1 + (others >= best[start + row]).sum()
+    lost, chance = int((~kept).sum()), _Chance(len(known), [len(own) for own in places])
+    found = [(f"recall_{k}", (ranks <= k).astype(np.float64), chance.recall(k)) for k in RECALLED]
+    found.append(("reciprocal_rank", 1 / ranks, chance.reciprocal_rank()))
+    return [
+        Outcome(name, "queries", len(hits), _mean(hits), best, "cosine", null=null, left_out=lost)
+        for name, hits, null in found
+    ]
+
+
+def _mean(hits: Array) -> Callable[[Array], Array]:
+    return lambda places: hits[places].mean(1)
+
+
+class _Chance:
+    """What documents in a random order give: of `many`, so many are right for each query."""
+
+    def __init__(self, many: int, right: Sequence[int]) -> None:
+        own, self._weight = np.unique(np.asarray(right, dtype=np.int64), return_counts=True)
+        before = np.arange(many)
+        left = np.maximum(many - own[:, None] - before, 0) / (many - before)
+        self._found = 1 - np.cumprod(left, axis=1)  # [kinds, many]: that one is among the first r
+
+    def recall(self, k: int) -> float:
+        return self._mean(self._found[:, min(k, self._found.shape[1]) - 1])
+
+    def reciprocal_rank(self) -> float:
+        first = np.diff(self._found, axis=1, prepend=0.0)
+        return self._mean((first / np.arange(1, first.shape[1] + 1)).sum(1))
+
+    def _mean(self, each: Array) -> float:
+        return float(np.average(each, weights=self._weight)) if len(each) else math.nan

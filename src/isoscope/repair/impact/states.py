@@ -1,0 +1,168 @@
+"""One vector a text at every layer that is asked for, all in one walk over the texts.
+
+The vectors are those of `states.States`, kept in float32: a text is met in several tasks and by every repair,
+and to run the model again for each would cost more than the memory does. Texts that the model's tokenizer
+makes the same are one input, have one vector, and count as one wherever texts are held apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor
+
+from isoscope.data.altered import Altered
+from isoscope.data.batch import Batch
+from isoscope.data.counting import select_counted
+from isoscope.data.keys import content_keys
+from isoscope.data.text import Text
+from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model
+from isoscope.models.survey import Survey
+from isoscope.models.tap import at_rest, tap
+from isoscope.repair.impact.outcome import Array
+from isoscope.repair.states import pooled
+from isoscope.run.observe.observe import look
+from isoscope.sites import Site, select
+
+POOLS = ("mean", "cls", "last")
+ALL, ENDS = "all", "ends"
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Texts as a model takes them: a key for each, equal for those that are one input."""
+
+    model: Model
+    data: Text | Altered
+    keys: Mapping[str, int]
+    found: Survey
+    sites: tuple[Site, ...]
+    pool: str
+
+    def widths(self) -> list[int]:
+        """The dimensions of a vector at each site."""
+        return [self.found.width(site) for site in self.sites]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Vectors by site, [inputs, d], and the row that each text has."""
+
+    states: Mapping[Site, Tensor]
+    rows: Mapping[str, int]
+
+    def at(self, site: Site, texts: Sequence[str]) -> Tensor:
+        """The vectors of these texts at a site, [n, d] in float32."""
+        return self.states[site][torch.tensor([self.rows[text] for text in texts], dtype=torch.long)]
+
+    def exact(self, site: Site, texts: Sequence[str]) -> Array:
+        """The same as an array in float64."""
+        return self.at(site, texts).double().numpy()
+
+
+def open_inputs(
+    model: Model,
+    texts: Sequence[str],
+    *,
+    layers: str = ENDS,
+    pool: str = "mean",
+    max_length: int | None = None,
+    batch_size: int = 32,
+) -> Inputs:
+    """Make texts ready for a model, each once; `layers` are numbers, globs, ``all``, or ``ends``.
+
+    ``ends`` is what enters the first block, and the output or, where nothing norms it, the last layer.
+    """
+    if pool not in POOLS:
+        raise unknown_name("way to pool", pool, POOLS)
+    if model.takes != "text":
+        raise IsoscopeError(f"'{model.name}' takes {model.takes}; impact judges models of text.")
+    every = list(dict.fromkeys(texts))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "texts.jsonl"
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in every), encoding="utf-8")
+        data = open_data(
+            str(file),
+            model,
+            limit=None,
+            max_length=max_length,
+            batch_size=batch_size,
+            pack=False,
+            special=True,
+            first=True,
+        )
+    assert isinstance(data, Text | Altered)
+    rows = (data.text if isinstance(data, Altered) else data).sequences
+    if len(rows) != len(every):
+        raise IsoscopeError(
+            f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads; "
+            "take them out."
+        )
+    seed = (data.text if isinstance(data, Altered) else data).seed
+    keys = [int(content_keys(row[None], seed)) for row in rows]
+    found = look(model, next(iter(data)))
+    sites = chosen_sites(tuple(found.shapes), layers, pool)
+    return Inputs(model, data, dict(zip(every, keys, strict=True)), found, sites, pool)
+
+
+def chosen_sites(there: Sequence[Site], layers: str, pool: str = "mean") -> tuple[Site, ...]:
+    """The sites that are asked for; ``output`` is the last layer where nothing norms it.
+
+    Pooled by ``cls``, ``ends`` and ``all`` begin at layer 1: before the first block the first token of all
+    texts is one and the same vector.
+    """
+    last = Site("output") if Site("output") in there else max(there, key=lambda site: site.layer or 0)
+    begun = Site("layer", 1 if pool == "cls" and Site("layer", 1) in there else 0)
+    if layers == ALL:
+        return tuple(site for site in there if begun.layer == 0 or site != Site("layer", 0))
+    if layers == ENDS:
+        return tuple(dict.fromkeys([begun, last]))
+    named = (str(last) if part.strip() == "output" else part for part in layers.split(","))
+    return select(there, ",".join(named))
+
+
+def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:
+    """Run the model once over all texts."""
+    parts: dict[Site, list[Tensor]] = {site: [] for site in inputs.sites}
+    keys: list[int] = []
+    weight = next(inputs.model.module.parameters())
+    for batch in inputs.data:
+        for site, vectors in _pooled(inputs, batch.as_floats(weight.dtype).to(weight.device)).items():
+            parts[site].append(vectors)
+        keys += batch.keys.tolist()
+        if progress is not None:
+            progress(len(keys), inputs.data.size)
+    row = {key: place for place, key in enumerate(keys)}
+    states = {site: torch.cat(own) for site, own in parts.items()}
+    return Encoded(states, {text: row[key] for text, key in inputs.keys.items()})
+
+
+def _pooled(inputs: Inputs, batch: Batch) -> dict[Site, Tensor]:
+    """One vector a sequence at every site, [b, d]."""
+    made: dict[Site, Tensor] = {}
+    found, pool = inputs.found, inputs.pool
+
+    def receive(site: Site, seen: Tensor) -> None:
+        if site not in parts:
+            return
+        flow = found.vectors(site, seen)
+        if pool == "cls" and flow.dim() == 3:
+            made[site] = flow[:, 0].float().cpu()
+            return
+        counted = select_counted(flow.shape, batch, decoder=site in found.decoder).to(flow.device)
+        sequence = counted.sequence.to(flow.device)
+        made[site] = pooled(counted.of(flow).float(), sequence, last=pool == "last").cpu()
+
+    parts = frozenset(inputs.sites)
+    module = inputs.model.module
+    with at_rest(module), tap(module, found.blocks, receive, gives=found.gives, takes=found.takes):
+        batch.call(module)
+    return made

@@ -1,0 +1,1 @@
+"""A fitted repair: apply it, save it, load it, put it into a model."""

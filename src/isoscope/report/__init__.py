@@ -1,1 +1,0 @@
-"""From rows to a page and to words. Reads results only."""

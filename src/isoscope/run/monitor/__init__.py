@@ -1,0 +1,1 @@
+"""Watch a model while it trains: schedule, probe, alarms and trackers."""

@@ -1,0 +1,233 @@
+"""The probe: a few batches that a model is looked at with, the same at every step of its training.
+
+It is read once, when the monitor is made, so that a loader that shuffles gives one probe for the whole run.
+The model is surveyed then as well; a look is one pass of the folder that `observe` uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch, as_batch
+from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure
+from isoscope.measures.table import choose
+from isoscope.models.attention.tap import Learnt
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model
+from isoscope.models.survey import Survey
+from isoscope.models.tap import at_rest
+from isoscope.run.monitor.near import near
+from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.observe.memory import DEFAULT, plan
+from isoscope.run.observe.observation import Observation
+from isoscope.run.observe.observe import look, offered_by, refuse_nothing, refuse_without_attention, stats_of
+from isoscope.sites import Site, select
+from isoscope.stats.counterfactual import Counterfactual
+
+MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
+    "mean_cosine",
+    "mean_cosine_between",
+    "drift",
+    "relative_drift",
+    "mean_norm",
+    "largest_activation",
+    "rank_residual",
+    "not_finite",
+    "entropy",
+    "normalised_entropy",
+    "largest_weight",
+    "largest_score",
+    "score_std",
+    "sink_mass",
+    "not_finite_rows",
+    "drift_share",
+    "normalised_entropy_without_drift",
+    "sink_mass_without_drift",
+    "query_drift",
+    "key_drift",
+    "query_relative_drift",
+    "key_relative_drift",
+    "query_key_cosine",
+    "query_key_product",
+)
+LARGEST, MOST = 1 << 30, 1024  # bytes and batches that a probe may hold
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The batches, on the CPU, with what is read there and what the model was like when it was made."""
+
+    batches: tuple[Batch, ...]
+    sites: tuple[Site, ...]
+    measures: tuple[Measure, ...]
+    found: Survey
+    heads: bool
+    shapes: Shapes
+    pictures: bool
+    learnt: Learnt = field(default_factory=Learnt)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it must be read in one piece, since a mean over all of it is taken away again."""
+        return any(Counterfactual in measure.stats for measure in self.measures)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits of the keys of all sequences, which are of their content."""
+        keys = torch.cat([batch.keys for batch in self.batches]).tolist()
+        return hashlib.blake2b(repr(keys).encode(), digest_size=8).hexdigest()
+
+    def facts(self) -> dict[str, object]:
+        """What fixes the rows: part of the question that a run asks."""
+        return {
+            "probe": self.digest,
+            "sequences": sum(map(len, self.batches)),
+            "sites": [str(site) for site in self.sites],
+            "measures": [measure.name for measure in self.measures],
+            "heads": self.heads,
+        }
+
+    def folder(self) -> Folder:
+        """A fresh folder for these sites and measures."""
+        stats = stats_of(self.measures)
+        widths = [self.found.width(site) for site in self.sites if site in self.found.shapes]
+        kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], DEFAULT)
+        attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
+        return Folder(self.sites, kept, attention, self.found, learnt=self.learnt, pictures=self.pictures)
+
+
+def take_up(
+    source: Model,
+    given: str | Iterable[Any],
+    *,
+    measures: Iterable[str] | None,
+    layers: str,
+    heads: bool,
+    counterfactual: bool,
+    pictures: bool,
+) -> Probe:
+    """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
+    choose(measures)  # a name that does not exist is told before anything runs
+    _refuse_probe(given)
+    items = list(_copies(open_data(given, source, seed=0) if isinstance(given, str) else given))
+    if not items:
+        raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")
+    found = look(source, items[0])
+    weight = next(source.module.parameters(), None)
+    batches = []
+    for item in items:
+        batch = as_batch(item, seed=0, batch_axis=found.input_axis)
+        batches.append(
+            batch.as_floats(weight.dtype) if isinstance(item, Batch) and weight is not None else batch
+        )
+    sites = select((*found.shapes, *found.attention), layers)
+    offered = offered_by(batches[0], sites, counterfactual)
+    chosen = choose(measures)
+    if measures is None:
+        chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
+    refuse_without_attention(chosen, found, measures)
+    refuse_nothing(chosen, sites, layers)
+    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module), pictures)
+
+
+def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 0) -> Observation:
+    """Look at the model with these batches of the probe; `idle` more forwards keep sharded ranks in step."""
+    module, folder = source.module, probe.folder()
+    device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
+    held: list[Batch] = []
+    for batch in batches:
+        near = batch.to(device)
+        folder.fold(module, near)
+        if folder.counterfactual:
+            held = smallest_keys([*held, near], SEQUENCES, probe.found.input_axis)
+    if folder.counterfactual:
+        for _ in folder.fold_counterfactual(module, held):
+            pass
+    for _ in range(idle):
+        with at_rest(module):
+            probe.batches[0].to(device).call(module)
+    return as_observation(probe, source, folder)
+
+
+def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
+    """What a folder holds, as an observation; records on the CPU, as readings take them number by number."""
+    return Observation(
+        records=near(folder.records),
+        measures=probe.measures,
+        model=source.name,
+        revision=source.revision,
+        step=source.step,
+        facts={**source.facts(), **folder.facts},
+        remarks=tuple(folder.remarks()),
+        not_kept=folder.kept.not_kept,
+        heads=probe.heads,
+    )
+
+
+def shapes_of(module: nn.Module) -> Shapes:
+    """The shape of every weight, by name."""
+    return {name: tuple(weight.shape) for name, weight in module.named_parameters()}
+
+
+def changed_shape(probe: Probe, module: nn.Module) -> str:
+    """Which weight or block is not what it was when the probe was made; empty where none is."""
+    now = shapes_of(module)
+    for name in sorted(now.keys() | probe.shapes.keys()):
+        if now.get(name) != probe.shapes.get(name):
+            was, is_now = (_said(shapes.get(name)) for shapes in (probe.shapes, now))
+            return f"{name} was {was} and is {is_now}"
+    there = {id(part) for part in module.modules()}
+    gone = [name for name, block in probe.found.blocks.items() if id(block) not in there]
+    return f"the block {gone[0]} is another module" if gone else ""
+
+
+def _said(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
+
+
+def _refuse_probe(given: object) -> None:
+    """Say what a probe is where this is none, and where reading it would change training."""
+    if isinstance(given, Tensor) or not isinstance(given, Iterable):
+        kind = "a single tensor" if isinstance(given, Tensor) else type(given).__name__
+        raise IsoscopeError(f"the probe is a list of batches, such as [batch]; got {kind}.")
+    if getattr(given, "persistent_workers", False):
+        raise IsoscopeError(
+            "the probe is a DataLoader with persistent workers, and reading it would set back its epoch; "
+            "give list(itertools.islice(loader, 8)) of a loader of its own."
+        )
+
+
+def _copies(given: Iterable[Any]) -> Iterator[Any]:
+    """Each item as a copy on the CPU, so that a loader may use its memory again."""
+    size = 0
+
+    def copy(x: Any) -> Any:
+        nonlocal size
+        if not isinstance(x, Tensor):
+            return x
+        size += x.numel() * x.element_size()
+        return x.detach().to("cpu", copy=True)
+
+    for number, item in enumerate(given):
+        if number == MOST:
+            raise IsoscopeError(
+                f"the probe holds more than {MOST} batches; give fewer, such as "
+                "list(itertools.islice(loader, 8))."
+            )
+        inputs = item.inputs if isinstance(item, Batch) else item
+        made = {name: copy(x) for name, x in inputs.items()} if isinstance(inputs, Mapping) else copy(inputs)
+        yield replace(item, inputs=made) if isinstance(item, Batch) else made
+        if size > LARGEST:
+            raise IsoscopeError(
+                f"the probe is larger than {LARGEST >> 30} GiB; give fewer batches, such as "
+                "list(itertools.islice(loader, 8))."
+            )

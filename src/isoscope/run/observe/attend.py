@@ -1,0 +1,219 @@
+"""From one attention as the tap shows it to what records are made of: rows, and which of them count.
+
+A query counts by the data's mask where its length is that of the queries, else by the diagonal of the
+attention's own mask, else always; a remark says so. Attention within windows (Swin) comes with the windows
+as batch: they are laid end to end again, as the sequence they were cut from. What a model adds to a score to
+hide its key need not be −inf: from −1e8 on it hides (−1e9 and −1e30 are in use), within windows from −50 on
+(Swin adds −100), so that no such number is taken for a score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from isoscope.data.batch import Batch
+from isoscope.data.counting import pooled, tokens_before
+from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
+from isoscope.kernels.attention.rows import attention_rows, score_rows
+from isoscope.models.attention.tap import Attended
+from isoscope.stats.counterfactual import Counterfact
+from isoscope.stats.heads import Heads
+
+LEAST = 8  # sequences that make a mean at a position
+GONE, GONE_IN_WINDOWS = -1e8, -50.0  # what is added to a score at or under this hides its key
+
+
+def settled(attended: Attended, sequences: int) -> Attended | str:
+    """The attention with −inf wherever a key is hidden; or why it cannot be told whose rows are whose."""
+    some = attended.query if attended.query is not None else attended.scores
+    if some is None:
+        raise ValueError("attention with neither queries nor scores")
+    if len(some) % sequences:
+        return f"attention over a batch of {len(some)} where the data has {sequences} sequences is left out"
+    gone = GONE if len(some) == sequences else GONE_IN_WINDOWS
+    mask, scores = attended.mask, attended.scores
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask.masked_fill(mask <= max(gone, hidden_at_most(mask.dtype)), -torch.inf)
+    if scores is not None:
+        hidden = scores <= max(gone, hidden_at_most(scores.dtype))
+        scores = scores.masked_fill(hidden if mask is None else hidden | ~seen(mask), -torch.inf)
+    return replace(attended, mask=mask, scores=scores)
+
+
+def see_heads(attended: Attended, batch: Batch, *, decoder: bool) -> tuple[Heads, str]:
+    """The rows of one attention, `settled`, with what counts of them, and a remark."""
+    some = attended.query if attended.query is not None else attended.scores
+    if some is None:
+        raise ValueError("attention with neither queries nor scores")
+    size, length, device = len(some), some.shape[2], some.device
+    sequences = len(batch)
+    counts, remark = _counted(batch.counted(length, decoder=decoder), attended, size, length)
+    if batch.patches is not None and size == sequences:
+        counts = counts & (torch.arange(length, device=device) >= tokens_before(length, batch.patches))
+    keys = attended.key
+    key_counts = counts
+    if keys is not None and (attended.cross or keys.shape[2] != length):
+        key_counts, _ = _counted(batch.counts, replace(attended, mask=None), size, keys.shape[2])
+    shown = attended.query is not None and keys is not None
+    turned = attended.unrotated is not None and attended.unrotated is not attended.query
+    rows, mass = _rows_and_mass(attended)
+    return (
+        Heads(
+            rows=_rows_joined(rows, sequences),
+            counts=_joined(counts[:, None], sequences)[:, 0],
+            key=batch.keys.to(device),
+            query=_joined(attended.query, sequences) if shown else None,
+            unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
+            keys=_joined(keys, sequences) if shown else None,
+            key_counts=_joined(key_counts[:, None], sequences)[:, 0] if shown else None,
+            mass=None if mass is None else _joined(mass, sequences),
+        ),
+        remark,
+    )
+
+
+def _joined(of_windows: Tensor | None, sequences: int) -> Tensor:
+    """[b·w, h, t, …] of w windows a sequence as [b, h, w·t, …]."""
+    assert of_windows is not None
+    if len(of_windows) == sequences:
+        return of_windows
+    windows = len(of_windows) // sequences
+    return of_windows.reshape(sequences, windows, *of_windows.shape[1:]).transpose(1, 2).flatten(2, 3)
+
+
+def _rows_joined(rows: AttentionRows, sequences: int) -> AttentionRows:
+    return AttentionRows(**{name: _joined(field, sequences) for name, field in vars(rows).items()})
+
+
+def _rows_and_mass(attended: Attended) -> tuple[AttentionRows, Tensor | None]:
+    """The row statistics, and what the weights of each row add up to where they are no softmax, [b, h, t]."""
+    if attended.weights_of is None or attended.scores is None:
+        return rows_of(attended), None
+    weights = attended.weights_of(attended.scores)
+    mass = weights.double().masked_fill(~seen(attended.scores), 0).sum(-1)
+    return weight_rows(weights, attended.scores), mass
+
+
+def rows_of(attended: Attended, query: Tensor | None = None) -> AttentionRows:
+    """The row statistics of an attention; of other queries [b, h, t, e] in its place where given."""
+    if attended.scores is not None and query is None:
+        return score_rows(attended.scores) if attended.weights_of is None else _rows_and_mass(attended)[0]
+    mine, keys = attended.query if query is None else query, attended.key
+    if mine is None or keys is None:
+        raise ValueError("attention that shows no queries has no other rows")
+    if attended.weights_of is not None and attended.scores is not None:
+        scores = attended.scale * (mine @ keys.to(mine).mT)
+        scores = scores.masked_fill(attended.scores.isneginf(), -torch.inf)
+        return weight_rows(attended.weights_of(scores), scores)
+    return attention_rows(
+        mine, keys.to(mine.dtype), scale=attended.scale, causal=attended.causal, mask=attended.mask
+    )
+
+
+def see_counterfact(
+    attended: Attended, heads: Heads, means: Tensor, random: Tensor, behind: Tensor
+) -> Counterfact:
+    """Rows without the mean query and without a random one, both turned to every row [b or 1, h, t, e].
+
+    `behind` is how many independent queries the mean is of, broadcasting to [b, h, t].
+    """
+    query = attended.query
+    if query is None:
+        raise ValueError("attention that shows no queries has no mean query")
+    query = query.double() if query.dtype == torch.float64 else query.float()
+    means, random = means.to(query), random.to(query)
+    bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
+    drift = rows_of(bare, means.expand_as(query))
+    sequences = len(heads.key)
+    return Counterfact(
+        heads=heads,
+        without=_rows_joined(rows_of(attended, query - means), sequences),
+        random=_rows_joined(rows_of(attended, query - random), sequences),
+        drift_variance=_joined(drift.score_variance, sequences),
+        behind=behind,
+    )
+
+
+@dataclass(frozen=True)
+class AtPositions:
+    """Sums of queries at every position over sequences, for means that leave one sequence out.
+
+    Positions are numbered among those that count, so that padding before a sequence moves none.
+    """
+
+    total: Tensor  # [t, h, e]
+    count: Tensor  # [t]
+
+    @classmethod
+    def of(cls, heads: Heads) -> AtPositions:
+        """Sum one batch."""
+        own, counts = _finite_queries(heads)
+        place = (heads.counts.cumsum(1) - 1)[counts]
+        total = own.new_zeros(counts.shape[1], *own.shape[2:]).index_add_(0, place, own[counts])
+        return cls(total, torch.bincount(place, minlength=counts.shape[1]).double())
+
+    def merge(self, other: AtPositions) -> AtPositions:
+        """Add up, the shorter at the front of the longer."""
+        one, two = sorted((self, other), key=lambda each: len(each.count))
+        total, count = two.total.clone(), two.count.clone()
+        total[: len(one.count)] += one.total
+        count[: len(one.count)] += one.count
+        return AtPositions(total, count)
+
+    def without(self, heads: Heads, windows: int = 1) -> tuple[Tensor, Tensor, Heads]:
+        """The mean at each position over the other sequences [b·w, h, t, e], and how many they are [b, 1, t].
+
+        Rows with too few others do not count.
+        """
+        own, counts = _finite_queries(heads)
+        place = (heads.counts.cumsum(1) - 1).clamp_min(0)
+        others = self.count[place] - counts.double()
+        means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
+        b, h, length, width = means.shape
+        apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
+        return apart, others[:, None], replace(heads, counts=counts & (others >= LEAST - 1))
+
+
+def _finite_queries(heads: Heads) -> tuple[Tensor, Tensor]:
+    """Queries [b, t, h, e], zero where they do not count or are not finite, and which are left [b, t]."""
+    if heads.query is None:
+        raise ValueError("attention that shows no queries has no means")
+    query = heads.query.double().transpose(1, 2)
+    counts = heads.counts & query.isfinite().all(-1).all(-1)
+    return torch.where(counts[..., None, None], query, 0), counts
+
+
+def no_counterfact(attended: Attended) -> str:
+    """Why the mean query of this attention cannot be taken away; empty where it can."""
+    if attended.softcap is not None:
+        return "its scores are soft-capped: a shift of the keys does not cancel there"
+    if attended.query is None or attended.key is None:
+        return attended.why or "its queries cannot be seen"
+    return ""
+
+
+def _counted(counts: Tensor | None, attended: Attended, size: int, length: int) -> tuple[Tensor, str]:
+    some = attended.query if attended.query is not None else attended.scores
+    device = None if some is None else some.device
+    everything = torch.ones(size, length, dtype=torch.bool, device=device)
+    if counts is None:
+        return everything, ""
+    if counts.shape == (size, length):
+        return counts.to(everything.device), ""
+    if len(counts) == size and (fitted := pooled(counts, length)) is not None:
+        return fitted[0].to(everything.device), fitted[1]
+    mask = None if attended.mask is None else seen(attended.mask)
+    if mask is not None and mask.dim() == 4 and mask.shape[2] == mask.shape[3] == length:
+        own = mask.any(1).diagonal(dim1=1, dim2=2).expand(size, length)
+        return own, "queries counted by the diagonal of the attention's mask"
+    return everything, f"{length} queries where the data has {counts.shape[1]} positions: all of them counted"
+
+
+def random_directions(shape: tuple[int, ...], *, seed: int) -> Tensor:
+    """A random unit vector for each head, of `shape` [h, e]."""
+    random = torch.Generator().manual_seed(seed)
+    made = torch.randn(shape, generator=random, dtype=torch.float64)
+    return made / made.norm(dim=-1, keepdim=True)

@@ -1,0 +1,158 @@
+"""What an observation is: the records of every site, and the rows that measures read off them.
+
+Two observations of the same model over different data merge into one, exactly: records are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.table import choose
+from isoscope.results.points import points_frame
+from isoscope.results.schema import Row, frame
+from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
+from isoscope.sites import Site
+from isoscope.stats.base import Stat
+from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.mass import Mass
+
+Records = Mapping[type[Stat], Stat]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream."""
+
+    records: Mapping[Site, Records]
+    measures: tuple[Measure, ...]
+    model: str
+    revision: str = ""
+    step: int | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    not_kept: str = ""
+    heads: bool = False
+
+    def frame(self) -> pd.DataFrame:
+        """One row a site and measure, tidy: value, n, null, low, high, note."""
+        return frame(self.rows())
+
+    def rows(self, run: str = "") -> list[Row]:
+        """The rows, marked with the run they belong to."""
+        of_run = (run, self.model, self.revision, self.step)
+        return [
+            Row(
+                *of_run,
+                site.kind,
+                site.layer,
+                head,
+                measure,
+                each.value,
+                each.n,
+                each.null,
+                each.low,
+                each.high,
+                each.note,
+            )
+            for site, head, measure, each in self._readings
+        ]
+
+    def points(self, most: int = MOST) -> pd.DataFrame:
+        """The points of pictures, at most so many: of each head of attention, its queries and keys."""
+        return points_frame(pictures(self.records, most))
+
+    def notes(self) -> list[str]:
+        """What a reader must know: remarks of the run, vectors that could not be used, heads not drawn."""
+        told = [*self.remarks, *filter(None, [heads_left_out(self.records)])]
+        for site, _, measure, reading in self._readings:
+            if measure == "not_finite" and reading.value > 0:
+                bad = f"{reading.value:.0f} of {reading.n} vectors"
+                told.append(f"{site}: {bad} have NaN or Inf, or overflow, and are left out")
+        return told
+
+    def known(self) -> dict[str, object]:
+        """The facts with the notes: what a run keeps beside the rows."""
+        return {**self.facts, "notes": self.notes()}
+
+    def merge(self, other: Observation) -> Observation:
+        """The observation of both streams; sites and records must be the same."""
+        if (self.model, self.revision, self.step) != (other.model, other.revision, other.step):
+            raise ValueError("observations of different models do not merge")
+        if self.records.keys() != other.records.keys():
+            raise ValueError("observations of different sites do not merge")
+        if any(mine.keys() != other.records[site].keys() for site, mine in self.records.items()):
+            raise ValueError("observations that keep different records do not merge")
+        joined = {
+            site: {
+                kind: stat.merge(other.records[site][kind])
+                for kind, stat in mine.items()
+                if kind is not Counterfactual  # each was read without its own mean query
+            }
+            for site, mine in self.records.items()
+        }
+        return replace(
+            self,
+            records=joined,
+            facts=_joined_facts(self.facts, other.facts),
+            remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        """Measures go to another process by name: their readings are code."""
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        return held | {"measures": [measure.name for measure in self.measures]}
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        """Take the measures from the table again."""
+        vars(self).update(held | {"measures": choose(held["measures"])})
+
+    def _repr_html_(self) -> str:
+        from isoscope.show.notebook import html_of
+
+        return html_of(self.frame(), self.notes())
+
+    @cached_property
+    def _readings(self) -> list[tuple[Site, int | None, str, Reading]]:
+        """Where, of which head, which measure, and what it reads: in the order of the rows."""
+        return list(self._read())
+
+    def _read(self) -> Iterator[tuple[Site, int | None, str, Reading]]:
+        layers = [site for site in self.records if "attention" not in site.kind]
+        for site in self.records:
+            others = (
+                {"previous": layers[layers.index(site) - 1], "first": layers[0]} if site in layers[1:] else {}
+            )
+            at = "layer" if site in layers else "attention"
+            for measure in self.measures:
+                if measure.at != at or (measure.against and not others):  # nothing comes before the first
+                    continue
+                if measure.stats == (Mass,) and Mass not in self.records[site]:
+                    continue  # a softmax, which adds up to one
+                found = self._of(measure, site, others.get(measure.against))
+                yield site, None, measure.name, found[0]
+                for head, reading in enumerate(found[1:] if self.heads else ()):
+                    yield site, head, measure.name, reading
+
+    def _of(self, measure: Measure, site: Site, other: Site | None) -> tuple[Reading, ...]:
+        records = self.records[site]
+        if not set(measure.stats) <= records.keys():
+            return (undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN),)
+        return measure.readings(records, self.records[other or site])
+
+
+_NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"
+
+
+def _joined_facts(mine: Mapping[str, object], others: Mapping[str, object]) -> dict[str, object]:
+    """What holds of both streams; their sizes add up."""
+    facts = {key: value for key, value in mine.items() if others.get(key) == value}
+    for key in ("sequences", "tokens", "vectors"):
+        if isinstance(mine.get(key), int) and isinstance(others.get(key), int):
+            facts[key] = int(str(mine[key])) + int(str(others[key]))
+    return facts

@@ -1,0 +1,251 @@
+"""Observe a model over data in one streamed pass, or describe a cloud of points.
+
+Each tensor is folded into its site's records the moment it is seen; no activation is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sized
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from isoscope.data.batch import Batch, as_batch
+from isoscope.data.keys import content_keys
+from isoscope.data.source import Data
+from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure
+from isoscope.measures.table import choose
+from isoscope.models.attention.tap import looked_for
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model, load
+from isoscope.models.survey import Survey, sequence_first, survey
+from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.observe.memory import DEFAULT, plan
+from isoscope.run.observe.observation import Observation
+from isoscope.sites import Site, select
+from isoscope.stats.base import Stat
+from isoscope.stats.seen import Vectors
+
+Progress = Callable[[int, int | None], None]
+
+
+def observe(
+    model: str | Model | nn.Module,
+    data: str | Iterable[Any] = "embedded",
+    *,
+    measures: Iterable[str] | None = None,
+    layers: str = "*",
+    heads: bool = False,
+    counterfactual: bool = True,
+    seed: int = 0,
+    memory: float = DEFAULT,
+    covariance_rows: float = 1.0,
+    progress: Progress | None = None,
+) -> Observation:
+    """Measure a model's representations and its attention over data, exactly, in one pass.
+
+    `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an
+    address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
+    `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for
+    every head. `counterfactual` reads attention once more, on at most 64 sequences, without each head's mean
+    query. `memory` bounds the bytes that records may take; covariances are made of the share
+    `covariance_rows` of the vectors, chosen by a hash of their places. `progress` is called with
+    (sequences done, sequences in all).
+    """
+    choose(measures)  # a name that does not exist is told before anything runs
+    if not 0 < covariance_rows <= 1:
+        raise IsoscopeError(
+            f"covariance_rows is a share of the vectors, above 0 and at most 1; got {covariance_rows}."
+        )
+    source = _as_model(model)
+    batches = _as_batches(data, source, seed)
+    total = batches.size if isinstance(batches, Data) else None
+    folder: Folder | None = None
+    held: list[Batch] = []
+    done = 0
+    for item in batches:
+        if folder is None:
+            found = look(source, item)
+            sites = select((*found.shapes, *found.attention), layers)
+            first = as_batch(item, seed=seed, batch_axis=found.input_axis)
+            chosen = choose(measures, offered_by(first, sites, counterfactual))
+            refuse_without_attention(chosen, found, measures)
+            refuse_nothing(chosen, sites, layers)
+            folder = _folder(sites, chosen, found, memory, covariance_rows)
+        batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
+        folder.fold(source.module, batch)
+        if folder.counterfactual:
+            held = smallest_keys([*held, batch], SEQUENCES, found.input_axis)
+        done += len(batch)
+        again = sum(map(len, held))
+        if progress is not None:
+            progress(done, None if total is None else total + again)
+    if folder is None:
+        raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+    if folder.counterfactual:
+        for batch in folder.fold_counterfactual(source.module, held):
+            done += len(batch)
+            if progress is not None:
+                progress(done, None if total is None else total + again)
+    about_data, left_out = (batches.facts(), batches.notes) if isinstance(batches, Data) else ({}, ())
+    blocks = {str(site): block for site, block in folder.found.leaves.items()}
+    return Observation(
+        records=folder.records,
+        measures=chosen,
+        model=source.name,
+        revision=source.revision,
+        step=source.step,
+        facts={**source.facts(), **about_data, "blocks": blocks, **folder.facts},
+        remarks=(*source.notes, *left_out, *folder.remarks(), *filter(None, [folder.found.unseen])),
+        not_kept=folder.kept.not_kept,
+        heads=heads,
+    )
+
+
+def _folder(
+    sites: tuple[Site, ...], chosen: Iterable[Measure], found: Survey, memory: float, covariance_rows: float
+) -> Folder:
+    stats = stats_of(chosen)
+    widths = [found.width(site) for site in sites if site in found.shapes]
+    kept = plan(widths, [stat for stat in stats if stat not in OF_ATTENTION], memory)
+    attention = tuple(stat for stat in stats if stat in OF_ATTENTION)
+    return Folder(sites, kept, attention, found, covariance_rows)
+
+
+def refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:
+    """Say that measures of attention were asked for of a model that shows none."""
+    named = [measure.name for measure in chosen if measure.at == "attention"]
+    if asked is not None and named and not found.attention:
+        why = found.unseen or f"no attention was seen ({looked_for})."
+        raise IsoscopeError(f"{', '.join(named)} needs attention: {why}")
+
+
+def refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
+    """Measures of which none can be read where it was asked for are an error, not an empty table."""
+    attention = any("attention" in site.kind for site in sites)
+    flat = [site for site in sites if "attention" not in site.kind]
+    able = [
+        attention if measure.at == "attention" else len(flat) > (1 if measure.against else 0)
+        for measure in chosen
+    ]
+    if not any(able):
+        names = ", ".join(measure.name for measure in chosen)
+        raise IsoscopeError(f"{names} cannot be read at '{layers}': choose other measures or layers.")
+
+
+def look(source: Model, item: object) -> Survey:
+    """Survey a model on a first batch: on one sequence of it where it is known how to take one."""
+    alone = isinstance(item, Batch | Tensor) and not sequence_first(source.module)
+    if isinstance(item, Tensor) and not alone and item.shape[0] == item.shape[1] > 1:
+        item = item[1:]  # as many sequences as positions: one fewer tells the two apart
+    batch = _ready(item, source.module, seed=0, batch_axis=0)
+    return survey(source.module, batch.first() if alone else batch)
+
+
+def _ready(item: object, module: nn.Module, *, seed: int, batch_axis: int) -> Batch:
+    """A batch where the model is; pictures and sound that isoscope read, in the model's own precision."""
+    batch = as_batch(item, seed=seed, batch_axis=batch_axis)
+    weight = next(module.parameters(), None)
+    if weight is None:
+        return batch
+    return (batch.as_floats(weight.dtype) if isinstance(item, Batch) else batch).to(weight.device)
+
+
+def describe(
+    points: Any,
+    *,
+    sequence: Any = None,
+    measures: Iterable[str] | None = None,
+    seed: int = 0,
+    memory: float = DEFAULT,
+    name: str = "cloud",
+) -> Observation:
+    """Measure a cloud of points: an array or tensor [n, d], one vector a row.
+
+    `sequence` [n] numbers the sequence (document, speaker, image) each vector comes from; without
+    it every vector stands alone, and what is read inside sequences is left out unless named.
+
+    >>> cone = torch.tensor([[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]])
+    >>> table = describe(cone, measures=["mean_cosine"]).frame()
+    >>> f"{table.value[0]:.3f}"
+    '0.990'
+    """
+    chosen = choose(measures, set() if sequence is None else {"sequences"})
+    if absent := [m.name for m in chosen if m.needs & {"attention", "layers"}]:
+        raise IsoscopeError(f"{', '.join(absent)} needs a model: a cloud has neither layers nor attention.")
+    cloud = points.detach() if isinstance(points, Tensor) else torch.as_tensor(np.asarray(points))
+    if cloud.is_complex():
+        raise IsoscopeError("a cloud holds real numbers; got complex ones.")
+    if cloud.dim() != 2:
+        raise IsoscopeError(f"a cloud is [vectors, dimensions]; got the shape {tuple(cloud.shape)}.")
+    if len(cloud) < 2 or cloud.shape[1] < 1:
+        raise IsoscopeError(
+            f"a cloud needs at least 2 vectors of at least 1 dimension; got {len(cloud)} of {cloud.shape[1]}."
+        )
+    if not cloud.is_floating_point():
+        cloud = cloud.double()
+    notes = []
+    if len(cloud) < cloud.shape[1]:
+        notes.append(
+            f"{len(cloud)} vectors of {cloud.shape[1]} dimensions: are rows and columns swapped? "
+            "One vector is one row."
+        )
+    facts = {"vectors": len(cloud), "dimensions": cloud.shape[1]}
+    own = content_keys(cloud.float(), seed)  # the same for one cloud from any format
+    label, key = _labels(cloud, own, sequence, seed)
+    kept = plan([cloud.shape[1]], stats_of(chosen), memory)
+    seen = Vectors.see(cloud, label, key, position=own)
+    records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
+    return Observation(
+        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept
+    )
+
+
+def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:
+    """What measures may need and there is: tokens, layers to hold against each other, attention."""
+    kinds = [site.kind for site in sites]
+    has = {
+        "tokens": batch.tokens() is not None,
+        "layers": kinds.count("layer") + kinds.count("output") > 1,
+        "attention": any("attention" in kind for kind in kinds),
+        "counterfactual": counterfactual,
+    }
+    return {"sequences"} | {name for name, there in has.items() if there}
+
+
+def stats_of(measures: Iterable[Measure]) -> list[type[Stat]]:
+    """The records that these measures read, each once."""
+    return list(dict.fromkeys(stat for measure in measures for stat in measure.stats))
+
+
+def _labels(cloud: Tensor, keys: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
+    """Number the sequences 0 … s−1, with a key each from the content of all its vectors."""
+    if sequence is None:
+        return None, keys
+    names = torch.as_tensor(sequence)
+    if names.is_floating_point() and names.isnan().any():
+        raise IsoscopeError("sequence holds NaN; it needs one number a vector.")
+    if names.shape != (len(cloud),):
+        raise IsoscopeError(
+            f"sequence has the shape {tuple(names.shape)}; it needs one number a vector, ({len(cloud)},)."
+        )
+    _, label = torch.unique(names, return_inverse=True)
+    joined = torch.zeros(int(label.max()) + 1, dtype=torch.int64).index_add(0, label, keys)
+    return label, content_keys(joined[:, None], seed)
+
+
+def _as_model(model: str | Model | nn.Module) -> Model:
+    if isinstance(model, str):
+        return load(model)
+    return model if isinstance(model, Model) else Model(model, type(model).__name__)
+
+
+def _as_batches(data: str | Iterable[Any], model: Model, seed: int) -> Iterable[Any]:
+    if not isinstance(data, str):
+        if isinstance(data, Sized) and len(data) == 0:
+            raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+        return data
+    return open_data(data, model, seed=seed)

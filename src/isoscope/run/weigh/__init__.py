@@ -1,0 +1,1 @@
+"""Weigh a model: readings of its weights, alone and on data."""

@@ -1,0 +1,226 @@
+"""What data adds to the weights of a model: its final norm's stages, where attention falls, token frequency.
+
+One streamed pass over the batches; nothing is kept but records. The three parts do not depend on each other:
+where one cannot be had a remark says why, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pandas as pd
+from torch import Tensor
+
+from isoscope.data.batch import Batch, as_batch
+from isoscope.data.source import Data
+from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Reading
+from isoscope.models.attention.tap import attention_tap
+from isoscope.models.entering import entering
+from isoscope.models.source import Model
+from isoscope.models.survey import Survey
+from isoscope.models.tap import at_rest
+from isoscope.models.weights import Norm, Weights, open_weights
+from isoscope.results.points import Points, points_frame
+from isoscope.results.schema import Row
+from isoscope.run.observe.memory import DEFAULT
+from isoscope.run.observe.observe import look
+from isoscope.run.weigh.final_norm import FinalNorm
+from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
+from isoscope.run.weigh.localisation import KIND, Localised, localised, pictures, walk_remark
+from isoscope.run.weigh.looking import Localiser
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class DataPart:
+    """Rows, points of pictures, facts of a run, and what a reader must know."""
+
+    rows: tuple[Row, ...]
+    points: pd.DataFrame
+    facts: Mapping[str, object]
+    remarks: tuple[str, ...]
+
+
+def data_part(
+    source: Model,
+    weights: Weights,
+    batches: Iterable[object],
+    *,
+    length: int = 512,
+    seed: int = 0,
+    memory: float = DEFAULT,
+    edits: Mapping[str, Norm] | None = None,
+    progress: Progress | None = None,
+) -> DataPart:
+    """Run the model over the batches once, and read what its weights alone do not say.
+
+    `weights` are those of the model, from wherever they were opened. `length` bounds the walk that is
+    predicted: as many positions as last queries see keys, at most so many. `edits` are norms by name, whose γ
+    and β stand in for the final norm's own. `memory` bounds the bytes of records of increments. `progress` is
+    called with (sequences done, sequences in all).
+    """
+    running = _running(source, weights)
+    total = batches.size if isinstance(batches, Data) else None
+    gathered: _Pass | None = None
+    done = 0
+    for item in batches:
+        if gathered is None:
+            gathered = _Pass(source, running, look(source, item), memory, edits)
+        batch = _ready(item, source, gathered.found, seed)
+        gathered.fold(batch)
+        done += len(batch)
+        if progress is not None:
+            progress(done, total)
+    if gathered is None:
+        raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+    told = _Told(weights.model, weights.revision, source.step)
+    _tell_norm(told, gathered)
+    _tell_localisation(told, gathered, running, length, seed)
+    _tell_frequency(told, gathered, weights)
+    told.facts["sequences"] = done
+    return DataPart(tuple(told.rows), points_frame(told.points), told.facts, tuple(told.remarks))
+
+
+class _Pass:
+    """One pass over the data: what is gathered for each part."""
+
+    def __init__(
+        self, source: Model, running: Weights, found: Survey, memory: float, edits: Mapping[str, Norm] | None
+    ) -> None:
+        self.module, self.found = source.module, found
+        self.localiser = Localiser(running.steps, found, memory)
+        norm = running.final_norm()
+        self.norm = None if norm is None else FinalNorm(norm, edits, found)
+        self.counts: Tensor | None = None
+
+    def fold(self, batch: Batch) -> None:
+        """Run the model over one batch."""
+
+        def enters(name: str, call: int, taken: Tensor, given: Tensor) -> None:
+            if self.norm is not None and name == self.norm.norm.name:
+                self.norm.passes(taken, given)
+            self.localiser.enters(name, call, taken)
+
+        self.localiser.start(batch)
+        own = () if self.norm is None else (self.norm.norm.name,)
+        with at_rest(self.module), ExitStack() as taps:
+            taps.enter_context(entering(self.module, (*self.localiser.names, *own), enters))
+            if not self.found.unseen:
+                shown = attention_tap(
+                    self.module, self.found.blocks, self.localiser.attends, takes=self.found.takes
+                )
+                taps.enter_context(shown)
+            batch.call(self.module)
+        if self.norm is not None:
+            self.norm.fold(batch)
+        new = token_counts(batch, self.found.input_axis)
+        if new is not None:
+            self.counts = new if self.counts is None else added_counts(self.counts, new)
+
+
+@dataclass
+class _Told:
+    """What is said so far."""
+
+    model: str
+    revision: str
+    step: int | None
+    rows: list[Row] = field(default_factory=list)
+    points: list[Points] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, layer: int | None, head: int | None, measure: str, reading: Reading) -> None:
+        row = Row("", self.model, self.revision, self.step, kind, layer, head, measure, **vars(reading))
+        self.rows.append(row)
+
+
+def _tell_norm(told: _Told, gathered: _Pass) -> None:
+    norm = gathered.norm
+    if norm is None:
+        told.remarks.append("no final norm with weights is known, so it has no stages")
+        return
+    seen = norm.observation(told.model, told.revision, told.step)
+    if seen is not None:
+        told.rows += seen.rows()
+        told.facts["final norm"] = {"name": norm.norm.name, "kind": norm.norm.kind, "apart": norm.apart}
+    for measure, reading in norm.readings().items():
+        told.add("norm", None, None, measure, reading)
+    told.remarks += norm.remarks()
+
+
+def _tell_localisation(told: _Told, gathered: _Pass, running: Weights, length: int, seed: int) -> None:
+    localiser = gathered.localiser
+    found: list[Localised] = []
+    told.remarks += [f"localisation: {why}" for why in [gathered.found.unseen] if why]
+    told.remarks += localiser.remarks()
+    for projections in running.projections() if running.steps else ():
+        if projections.site in {one.site for one in found} or projections.site.kind != "attention":
+            continue
+        one = localised(localiser, projections, length=length, seed=seed)
+        if one is not None:
+            found.append(one)
+            _tell_site(told, one)
+    if not found:
+        told.remarks.append("localisation: no attention whose queries and keys are known was seen to run")
+        return
+    told.remarks += walk_remark(found)
+    drawn, left = pictures(found)
+    told.points += drawn
+    told.remarks += [left] if left else []
+    keys = [one.predicted.length for one in found if one.predicted is not None]
+    after = [one.profiles for one in found if one.profiles is not None]
+    told.facts["localisation"] = {
+        "positions": max(keys, default=0),
+        "after the last query": max((float((one.after / one.rows).mean()) for one in after), default=0.0),
+    }
+
+
+def _tell_site(told: _Told, one: Localised) -> None:
+    if one.remark:
+        told.remarks.append(f"localisation: {one.site}: {one.remark}")
+    for measure, (layer, *heads) in one.readings.items():
+        told.add(KIND, one.site.layer, None, measure, layer)
+        for head, reading in enumerate(heads):
+            told.add(KIND, one.site.layer, head, measure, reading)
+
+
+def _tell_frequency(told: _Told, gathered: _Pass, weights: Weights) -> None:
+    counts = gathered.counts
+    if counts is None:
+        told.remarks.append("the data has no tokens, so their frequency says nothing of a vocabulary")
+        return
+    told.facts["token types"] = int((counts > 0).sum())
+    for side in ("input", "output"):
+        found = weights.vocabulary(side)
+        if found is None or (side == "output" and found.tied):
+            continue
+        kind, beyond = f"{side}_vocabulary", int(counts[len(found.matrix) :].sum())
+        if beyond:
+            told.remarks.append(f"{kind}: {beyond} tokens of the data have no row in it")
+        for measure, reading in frequency_readings(found.matrix, counts).items():
+            told.add(kind, None, None, measure, reading)
+
+
+def _running(source: Model, weights: Weights) -> Weights:
+    """The weights by the names of the running model, which a file may spell otherwise."""
+    if weights.opened.tensors.module is not None:
+        return weights
+    try:
+        found = open_weights(source)
+    except IsoscopeError:
+        return weights
+    return found if found.steps else weights
+
+
+def _ready(item: object, source: Model, found: Survey, seed: int) -> Batch:
+    """A batch where the model is; pictures and sound that isoscope read, in the model's own precision."""
+    batch = as_batch(item, seed=seed, batch_axis=found.input_axis)
+    weight = next(source.module.parameters(), None)
+    if weight is None:
+        return batch
+    return (batch.as_floats(weight.dtype) if isinstance(item, Batch) else batch).to(weight.device)

@@ -1,0 +1,285 @@
+"""Weigh a model: what its weights alone say, without running it.
+
+Queries and keys of every head, the vocabulary matrices, the final norm; one layer in memory at a time. A part
+that cannot be read becomes a remark and the others go on; only where nothing can be read is it an error. With
+data, `run.weights.data` adds what the weights do on it: the model runs for that alone, and its weights are
+read from the address all the same, since what is loaded to run has no vocabulary head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pandas as pd
+from torch import Tensor, nn
+
+from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure, Reading
+from isoscope.measures.table import of_weights
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model, load
+from isoscope.models.weights import SIDES, Weights, open_weights
+from isoscope.models.weights.files import Fault, told_together
+from isoscope.results.points import Points, points_frame
+from isoscope.results.schema import Row
+from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
+from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
+from isoscope.run.weigh.weighed import UNREADABLE, Weighed
+from isoscope.sites import Site
+from isoscope.stats.weights import NormWeights
+
+Progress = Callable[[int, int | None], None]
+_COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
+
+
+def weight_measures() -> tuple[Measure, ...]:
+    """Every measure that weights alone are read by, in the order of the rows."""
+    return (*of_weights("query_key"), *vocabulary_measures(), *of_weights("norm"))
+
+
+def weigh(
+    model: str | Model | nn.Module,
+    *,
+    revision: str | None = None,
+    config: str | None = None,
+    query: str | None = None,
+    key: str | None = None,
+    length: int = 512,
+    data: str | Iterable[Any] | None = None,
+    running: Model | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Weighed:
+    """Read what a model's weights say: a folder, a hub id, a file of weights or a live module.
+
+    `length` is the number of positions T that regimes and ρ(t) are told for. `query` and `key` name the
+    weights of an architecture that is not known, as regular expressions with a group for the layer's number.
+    With `data` (an address, or batches) the model runs over it as well: `running` where it is loaded already,
+    else it is loaded for it. `progress` is called with (parts done, parts in all), then with (sequences done,
+    sequences in all).
+    """
+    if length < 2:
+        raise IsoscopeError(f"length is the number of positions, at least 2; it is {length}.")
+    weights = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)
+    told = _Told(weights, len(set(weights.sites)) + len(FORMS) * len(SIDES) + 1, progress)
+    heads = _heads(told, length, seed)
+    _vocabulary(told, seed)
+    _norm(told)
+    lost = weights.opened.tensors.faults()
+    if told.rows and not any(row.measure not in _COUNTS and math.isfinite(row.value) for row in told.rows):
+        raise _nothing(weights, ["every number in it that is weighed is NaN or Inf"], lost)
+    if data is not None:
+        source = running or _running(model, weights.revision or revision, config)
+        named = _by_its_names(source, weights, query, key)
+        _data(told, source, named, data, length=length, seed=seed, progress=progress)
+    if not told.rows:
+        raise _nothing(weights, told.remarks, lost)
+    told.remarks += _besides(told.remarks, lost)
+    facts = {"model": weights.model, "revision": weights.revision, "length": length, **told.facts}
+    drawn = points_frame([*head_points(heads), *told.points])
+    return Weighed(
+        weights.model,
+        weights.revision,
+        tuple(told.rows),
+        _joined(drawn, told.on_data),
+        facts,
+        tuple(dict.fromkeys((*weights.remarks, *told.remarks))),
+    )
+
+
+def _nothing(weights: Weights, remarks: Iterable[str], lost: Iterable[Fault]) -> IsoscopeError:
+    """That nothing can be weighed, and why: of shards that cannot be had not one by one."""
+    others = [remark for remark in remarks if not any(_says(remark, fault) for fault in lost)]
+    why = "; ".join(filter(None, [told_together(lost), *others]))
+    return IsoscopeError(f"nothing of '{weights.model}' can be weighed: {why}.")
+
+
+def _besides(remarks: Iterable[str], lost: Iterable[Fault]) -> list[str]:
+    """The shards that cannot be had and that no remark tells of yet, in one remark."""
+    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in remarks)]
+    it = "it" if len(rest) == 1 else "them"
+    return [f"{told_together(rest)}; no reading is lost by {it}"] if rest else []
+
+
+def _says(remark: str, fault: Fault) -> bool:
+    return fault.sentence.rstrip(".") in remark
+
+
+@dataclass(eq=False)
+class _Told:
+    """What is said so far."""
+
+    weights: Weights
+    parts: int
+    progress: Progress | None
+    done: int = 0
+    vocabulary_mean: Tensor | None = None
+    rows: list[Row] = field(default_factory=list)
+    points: list[Points] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    on_data: pd.DataFrame | None = None
+
+    def tick(self, parts: int = 1) -> None:
+        self.done += parts
+        if self.progress is not None:
+            self.progress(self.done, self.parts)
+
+    def add(self, site: Site, head: int | None, measure: str, reading: Reading) -> None:
+        row = (self.weights.model, self.weights.revision, None, site.kind, site.layer, head, measure)
+        self.rows.append(Row("", *row, **vars(reading)))
+
+
+def _heads(told: _Told, length: int, seed: int) -> list[HeadsWeighed]:
+    said: dict[str, list[Site]] = defaultdict(list)
+    found = []
+    measures = of_weights("query_key")
+    for each in weigh_heads(told.weights, length, seed, lambda site, why: said[why].append(site)):
+        told.tick()
+        if each is None:
+            continue
+        found.append(each)
+        for remark in each.remarks:
+            said[remark].append(each.site)
+        for measure in measures:
+            layer, *heads = cast(tuple[Reading, ...], measure.read(each.record))
+            told.add(each.site, None, measure.name, layer)
+            for head, reading in enumerate(heads):
+                told.add(each.site, head, measure.name, reading)
+    told.remarks += [f"{_span(sites)}: {remark}" for remark, sites in said.items()]
+    if not told.weights.steps:
+        told.remarks.append("query_key: no weights of queries and keys are known by name in it")
+    told.facts["heads"] = sum(len(each.record.width) for each in found)
+    return found
+
+
+def _vocabulary(told: _Told, seed: int) -> None:
+    weights = told.weights
+    for side in SIDES:
+        kind, before = f"{side}_vocabulary", told.done
+        try:
+            why = weights.absent(side)
+            found = None if why else weights.vocabulary(side)
+            if found is not None and side == "output" and found.tied and "input_vocabulary" in told.facts:
+                why, found = "tied: the output is the same matrix", None
+            if found is None:
+                told.remarks.append(f"{kind}: {why}")
+            else:
+                held, told.facts[kind] = [found.matrix], list(found.matrix.shape)
+                told.remarks += [f"{kind}: {remark}" for remark in found.remarks]
+                reads = side == "output" or found.tied
+                del found
+                _forms(told, kind, held, seed, reads=reads)
+        except UNREADABLE as reason:
+            told.remarks.append(f"{kind}: {_first_line(reason)}")
+        if rest := before + len(FORMS) - told.done:
+            told.tick(rest)
+
+
+def _forms(told: _Told, kind: str, held: list[Tensor], seed: int, *, reads: bool) -> None:
+    """One matrix in all its forms, taken out of `held` so that nobody keeps it.
+
+    `reads` where it is what reads the final norm's output.
+    """
+    if len(held[0]) < 2:
+        raise IsoscopeError(f"it has {len(held[0])} rows, and a cloud needs 2")
+    for form in weigh_vocabulary(kind, held.pop, seed=seed, tick=told.tick):
+        for name, reading in form.readings.items():
+            told.add(Site(form.kind), None, name, reading)
+        told.points += form.picture
+        lost = form.readings["not_finite"]
+        if form.kind == kind and lost.value:
+            told.remarks.append(f"{kind}: {lost.value:.0f} of {lost.n} rows hold NaN or Inf and are left out")
+        if reads and form.kind == kind:
+            told.vocabulary_mean = form.mean
+
+
+def _norm(told: _Told) -> None:
+    try:
+        norm = told.weights.final_norm()
+        if norm is None:
+            told.remarks.append("norm: no final norm with weights is known")
+            return
+        why = told.weights.absent("output") or "the output vocabulary could not be read"
+        record = NormWeights(norm.weight, norm.bias, told.vocabulary_mean, why)
+        for measure in of_weights("norm"):
+            told.add(Site("norm"), None, measure.name, cast(Reading, measure.read(record)))
+        told.facts["final_norm"] = {"name": norm.name, "kind": norm.kind, "place": norm.place}
+    except UNREADABLE as reason:
+        told.remarks.append(f"norm: {_first_line(reason)}")
+    finally:
+        told.tick()
+
+
+def _data(
+    told: _Told,
+    source: Model,
+    weights: Weights,
+    data: str | Iterable[Any],
+    *,
+    length: int,
+    seed: int,
+    progress: Progress | None,
+) -> None:
+    from isoscope.run.weigh.data import data_part
+
+    batches = open_data(data, source, seed=seed) if isinstance(data, str) else data
+    part = data_part(source, weights, batches, length=length, seed=seed, progress=progress)
+    told.rows += part.rows
+    told.facts["on_data"] = dict(part.facts)
+    told.remarks += part.remarks
+    told.on_data = part.points
+
+
+def _joined(weighed: pd.DataFrame, on_data: pd.DataFrame | None) -> pd.DataFrame:
+    """Both tables of points; of a head whose ρ(t) is told with data, that one."""
+    if on_data is None or on_data.empty:
+        return weighed
+    place = ["picture", "kind", "layer", "head"]
+    known = pd.MultiIndex.from_frame(on_data[place])
+    mine = pd.MultiIndex.from_frame(weighed[place])
+    again = (weighed.picture == "propagation") & mine.isin(known)
+    return pd.concat([weighed[~again], on_data], ignore_index=True).astype(weighed.dtypes)
+
+
+def _running(model: str | Model | nn.Module, revision: str | None, config: str | None) -> Model:
+    if isinstance(model, str):
+        return load(model, revision=revision, config=config)
+    return model if isinstance(model, Model) else Model(model, type(model).__name__)
+
+
+def _by_its_names(source: Model, weights: Weights, query: str | None, key: str | None) -> Weights:
+    """The weights whose names `query` and `key` give, as the running model has them where it knows them.
+
+    Without patterns the names are found by themselves, in a file and in what runs.
+    """
+    if query is None or weights.opened.tensors.module is not None:
+        return weights
+    try:
+        return open_weights(source, query=query, key=key)
+    except IsoscopeError:
+        return weights
+
+
+def _span(sites: list[Site]) -> str:
+    """Sites in few words.
+
+    >>> _span([Site("query_key", 1), Site("query_key", 2), Site("query_key", 3), Site("query_key", 7)])
+    'query_key.1 to query_key.3, query_key.7'
+    """
+    runs: list[list[Site]] = []
+    for site in dict.fromkeys(sites):
+        last = runs[-1][-1] if runs else None
+        if last is not None and last.layer is not None and site == Site(last.kind, last.layer + 1):
+            runs[-1].append(site)
+        else:
+            runs.append([site])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def _first_line(reason: BaseException) -> str:
+    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

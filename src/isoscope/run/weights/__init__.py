@@ -1,1 +1,0 @@
-"""Weigh a model: what its weights say, alone and on data."""

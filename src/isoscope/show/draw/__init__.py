@@ -1,0 +1,1 @@
+"""Renderers: charts drawn by plotly for the page and by matplotlib for print."""

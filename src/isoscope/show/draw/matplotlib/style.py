@@ -1,0 +1,162 @@
+"""How figures for print look: their widths, type, text and legend, and the same bytes for the same figure.
+
+Decided here: two widths, a column of a paper (3.3 inches) and its page (6.9); two styles, `paper` and
+`slide`, which has the same widths and larger type and lines, since a slide shows a figure larger than it is.
+What draws takes its lines and marks from matplotlib's own settings, so that either style, or that of a
+notebook, holds. A name is shown as it is written: `$` begins no formula, and a leading `_` does not hide it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isoscope.errors import IsoscopeError
+from isoscope.show.colours import INK, SOFT
+
+WIDTHS = {"single": 3.3, "double": 6.9}
+"""Inches of a figure: one column of a paper, and its page."""
+STYLES = ("paper", "slide")
+KINDS = ("pdf", "svg", "png")
+FORMATS = ("svg", "pdf")
+"""In which runs write their figures themselves."""
+MARKS, DASHES = ("o", "s", "D"), ("-", "--", ":")
+"""When colours come again, marks and dashes do not."""
+
+NULL = "null"
+"""What the null is called in a key."""
+MOST_KEYS = 16
+_MOST_LETTERS = 34
+_TYPE = {"paper": 7.5, "slide": 11.0}  # points
+_DOTS = 300  # an inch of a PNG
+_LETTER = 0.52  # of the size of type: the width of a letter, on average
+_MARK = 4.2  # sizes of type that the mark of a key and its room take
+
+
+def style(name: str = "paper") -> Any:
+    """The settings of matplotlib for a style, for `matplotlib.rc_context`."""
+    size = _TYPE[name]
+    pen = size / _TYPE["paper"]
+    return {
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],  # it comes with matplotlib: the same everywhere
+        "font.size": size,
+        "axes.titlesize": 1.1 * size,
+        "axes.labelsize": size,
+        "legend.fontsize": size,
+        "xtick.labelsize": 0.93 * size,
+        "ytick.labelsize": 0.93 * size,
+        "lines.linewidth": 1.1 * pen,
+        "lines.markersize": 2.8 * pen,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.6 * pen,
+        "axes.edgecolor": SOFT[0],
+        "axes.labelcolor": INK[0],
+        "text.color": INK[0],
+        "xtick.color": INK[0],
+        "ytick.color": INK[0],
+        "xtick.major.width": 0.6 * pen,
+        "ytick.major.width": 0.6 * pen,
+        "xtick.major.size": 2.5 * pen,
+        "ytick.major.size": 2.5 * pen,
+        "svg.fonttype": "none",  # text stays text
+        "pdf.fonttype": 42,
+        "svg.hashsalt": "isoscope",  # the same figure, the same file
+        "savefig.dpi": _DOTS,
+        "figure.facecolor": "white",
+        "axes.facecolor": "white",
+    }
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """The bytes of a figure; the same for the same figure. Letters that the type has not are boxes."""
+    body = io.BytesIO()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}[kind]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        figure.savefig(body, format=kind, metadata=metadata)
+    return body.getvalue()
+
+
+def plain(text: str, most: int = _MOST_LETTERS) -> str:
+    r"""A name as a figure can show it, in one line, at most so many letters, its end kept.
+
+    >>> plain("a$b_c$"), plain("_hidden"), plain("organisation/model-of-a-very-long-name", 20)
+    ('a\\$b_c\\$', ' _hidden', '…of-a-very-long-name')
+    """
+    line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text).strip() or "–"
+    line = line if len(line) <= most else f"…{line[-most + 1 :]}"
+    return (" " if line.startswith("_") else "") + line.replace("$", r"\$")
+
+
+def folded(text: str, letters: int) -> str:
+    """Words in lines of so many letters, as a title or the name of an axis takes them."""
+    return textwrap.fill(plain(text, 4 * letters), letters) if text.strip() else ""
+
+
+def pen(part: float = 1.0) -> float:
+    """The width of a line, as a part of the usual one."""
+    import matplotlib as mpl
+
+    return float(mpl.rcParams["lines.linewidth"]) * part
+
+
+def dot(part: float = 1.0) -> float:
+    """The size of a mark, as a part of the usual one."""
+    import matplotlib as mpl
+
+    return float(mpl.rcParams["lines.markersize"]) * part
+
+
+def small(part: float = 0.8) -> float:
+    """The size of type, as a part of the usual one."""
+    import matplotlib as mpl
+
+    return float(mpl.rcParams["font.size"]) * part
+
+
+def keys_of(axes: Iterable[Any]) -> dict[str, Any]:
+    """What a legend of these axes holds: a mark a name, in order; of very many the first, and how many more.
+
+    A name stands with a space before it where matplotlib would hide it.
+    """
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for mark, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(str(name), mark)
+    if NULL in found:  # last, whatever was drawn first
+        found[NULL] = found.pop(NULL)
+    if len(found) > MOST_KEYS:
+        more = len(found) - MOST_KEYS + 1
+        found = dict(list(found.items())[: MOST_KEYS - 1])
+        found[f"and {more} more"] = Line2D([], [], lw=0)
+    return found
+
+
+def lines_of_keys(names: Sequence[str], inches: float) -> tuple[int, int]:
+    """How many columns and lines a legend of these names takes in this width."""
+    size = small(1.0) / 72
+    longest = max((len(name) for name in names), default=1)
+    columns = max(1, min(len(names), int(inches / (size * (_MARK + _LETTER * longest)))))
+    return columns, -(-len(names) // columns)
+
+
+def legend_below(figure: Any, axes: Iterable[Any]) -> None:
+    """One key for all of these axes, under them; none where there is one name only."""
+    keys = keys_of(axes)
+    if len(keys) > 1:
+        columns, _ = lines_of_keys(list(keys), figure.get_size_inches()[0])
+        marks = list(keys.values()), list(keys)
+        figure.legend(*marks, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def no_matplotlib() -> IsoscopeError:
+    """What is said where it is not installed."""
+    return IsoscopeError("a figure takes matplotlib, which is not installed: `pip install matplotlib`.")

@@ -1,0 +1,1 @@
+"""Interactive figures for the page."""

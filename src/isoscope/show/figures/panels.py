@@ -1,0 +1,278 @@
+"""Figures from rows: one small panel a measure, its interval as bars, its null dashed.
+
+Decided here: curves run along the layers, one colour a model or one shade a step; where there is one
+site only, or more than `MOST_CURVES` steps, they run along the steps instead; where there is one site
+and one step there is no curve, and values stand as dots beside their null. Several models with several
+steps get a panel each, on one scale, and so do self-attention and cross-attention where both are there,
+unless each is one curve.
+Measures made to be compared share a panel where each is one curve.
+Panels carry no legend: a key says what colours mean, once for a family, or for a panel that has its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import cycle, product
+from typing import SupportsFloat
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
+from isoscope.show.draw.plotly.marks import HEIGHT, LARGE, curves, dots
+from isoscope.show.measures import Told, family_of, in_order, name_of, shown_in, title_of
+from isoscope.show.panels import BESIDE, DASHED, INSTEAD, SCALES, TOGETHER, TOLD_WHERE_ZERO
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, Reading, models, read, steps, unique
+
+LARGEST = "mean_cosine_between"
+"""The measure whose panel is the largest: the headline speaks of it."""
+
+MOST_CURVES = 12
+"""More steps than this are an axis, not curves."""
+
+APART = 0.01
+"""Curves of measures in one panel stand so much of the axis aside: about four pixels."""
+
+KINDS = {
+    "attention": "self-attention",
+    "cross_attention": "cross-attention",
+    "query_key": "self-attention",
+    "cross_query_key": "cross-attention",
+}
+"""What kinds of attention, and of its weights, are called where there are both."""
+
+LOG_SPAN = 8.0
+"""Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure with the measures it shows, its heading, what to know of its scale, and its own colours."""
+
+    measures: tuple[str, ...]
+    heading: str
+    remark: str
+    figure: go.Figure
+    key: tuple[tuple[str, Pair], ...] = ()
+
+    @property
+    def filled(self) -> bool:
+        """Whether it shows anything: one point of which both coordinates are there."""
+        pairs = [pair for trace in self.figure.data for pair in zip(trace.x, trace.y, strict=True)]
+        return any(all(map(_there, pair)) for pair in pairs)
+
+
+def _there(at: object) -> bool:
+    """Whether a coordinate is one: a name, or a number that is finite."""
+    return isinstance(at, str) or (isinstance(at, SupportsFloat) and math.isfinite(at))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The panels of a family, its colours, what they mean where there are several, and panels a measure."""
+
+    panels: tuple[Panel, ...]
+    key: tuple[tuple[str, Pair], ...]
+    colours: tuple[Pair, ...]
+    across: int = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How readings become curves: along what, and what the shade of a curve stands for.
+
+    `kinds` are those that get panels apart: self-attention and cross-attention where there are both.
+    """
+
+    along: str
+    shades: tuple[str, ...]
+    models: dict[str, Pair]
+    kinds: tuple[str, ...] = ("",)
+
+    def shade(self, reading: Reading) -> str:
+        """What tells this reading's curve from the others of its panel."""
+        if len(self.shades) < 2:
+            return reading.model
+        return _along_steps(reading) if self.along == "step" else f"step {reading.step:,}"
+
+    @property
+    def colours(self) -> dict[str, Pair]:
+        """One colour for every shade, or for every model where curves differ by model only."""
+        if len(self.shades) > 1:
+            return dict(zip(self.shades, sequence(len(self.shades)), strict=True))
+        return self.models
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The models that get a panel of their own; empty where they share one."""
+        return tuple(self.models) if len(self.models) > 1 and len(self.shades) > 1 else ()
+
+    def shares(self, group: list[str]) -> bool:
+        """Whether these measures share a panel, one a model: where that makes no more panels than apart."""
+        return len(group) > 1 and len(self.shades) < 2 and len(self.models) <= len(group)
+
+
+def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
+    """Draw the measures of a family that have a value; `told` is `run.measures`."""
+    told = told or {}
+    kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION, *QUERY_KEY)
+    whole = read(rows[rows["head"].isna()])
+    readings = [r for r in whole if r.finite and r.kind in kinds and shown_in(r.measure, family, told)]
+    again = _again(unique(r.measure for r in readings), family, told)
+    readings = [r for r in readings if r.measure not in again]
+    if len(steps(readings)) > 1:
+        readings = [r for r in readings if r.step is not None]
+    if not readings:
+        return Drawn((), (), ())
+    several = len(palette(whole)) > 1
+    named = _drawn(readings, in_order((r.measure for r in readings), family))
+    plan = _plan(readings, family, palette(whole))
+    drawn = (_dots if plan.along == "dots" else _curves)(readings, named, plan, told, not several)
+    keyed = (several or len(plan.colours) > 1) and not all(panel.key for panel in drawn)
+    key = tuple(plan.colours.items()) if keyed else ()
+    colours = [*plan.colours.values(), *(pair for panel in drawn for _, pair in panel.key)]
+    across = len(plan.models) if plan.facets or any(panel.key for panel in drawn) else 1
+    return Drawn(tuple(drawn), key, tuple(colours), across * len(plan.kinds))
+
+
+def _again(named: list[str], family: str, told: Told) -> set[str]:
+    """Measures of another family that would stand here without one of this family in their panel."""
+    own = {m for m in named if family_of(m, told) == family}
+    beside = {m for group in TOGETHER.values() if own & set(group) for m in group}
+    return set(named) - own - beside
+
+
+def palette(readings: Iterable[Reading]) -> dict[str, Pair]:
+    """The colour of every model that was measured, the same in all figures of a page."""
+    names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
+    return {name: MODELS[i % len(MODELS)] for i, name in enumerate(names)}
+
+
+def _drawn(readings: list[Reading], named: list[str]) -> list[str]:
+    """Without those that another is drawn instead of, and counts of nothing where there is more."""
+    named = [m for m in named if INSTEAD.get(m) not in named]
+    empty = [m for m in TOLD_WHERE_ZERO if not any(r.value for r in readings if r.measure == m)]
+    return [m for m in named if m not in empty] or named
+
+
+def _plan(readings: list[Reading], family: str, colours: dict[str, Pair]) -> Plan:
+    sites = unique(_along_steps(r) for r in sorted(readings, key=lambda r: r.place))
+    along_steps, names = steps(readings), {name: colours[name] for name in models(readings)}
+    attended = tuple(kind for kind in KINDS if any(r.kind == kind for r in readings))
+    kinds = attended if len(attended) > 1 else ("",)
+    if family == "training" or (len(along_steps) > 1 and (len(sites) == 1 or len(along_steps) > MOST_CURVES)):
+        return Plan("step", tuple(sites), names, kinds)
+    if len(sites) == 1 and len(kinds) == 1:
+        return Plan("dots", (), names)
+    return Plan("layer", tuple(f"step {step:,}" for step in along_steps), names, kinds)
+
+
+def _along_steps(reading: Reading) -> str:
+    """The site as a curve along the steps is called: attention by its layer, whatever its kind."""
+    return f"layer {reading.layer}" if reading.kind in KINDS else reading.site
+
+
+def heading_of(title: str, model: str, kind: str) -> str:
+    """The heading of a panel; model and kind of attention only where there are several."""
+    return " · ".join(filter(None, [title, model, KINDS.get(kind, "")]))
+
+
+def _groups(named: list[str], together: Mapping[str, Collection[str]]) -> list[tuple[str, list[str]]]:
+    """The measures in order, each under the heading it shares with others or alone under none."""
+    headings = {m: heading for heading, group in together.items() for m in group}
+    found: dict[str, list[str]] = {}
+    for measure in named:
+        found.setdefault(headings.get(measure, measure), []).append(measure)
+    return [(heading if len(group) > 1 else "", group) for heading, group in found.items()]
+
+
+def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
+    alone = lone and len(plan.colours) == 1
+    drawn: list[Panel] = []
+    for heading, group in _groups([m for m in named if not (alone and BESIDE.get(m) in named)], TOGETHER):
+        own = [r for r in readings if r.measure in group]
+        other = [r for r in readings if alone and r.measure in named and BESIDE.get(r.measure) in group]
+        log = wants_log(own)
+        range_, remark = range_of(own + other, log), _remark(group, own, other, log, told)
+        if plan.shares(group):
+            labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
+            key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
+            for name, kind in product(plan.models, plan.kinds):
+                shown = [r for r in own if r.model == name and kind in ("", r.kind)]
+                figure = curves(
+                    shown, [], plan.along, _labelled(labels), key, log=log, range_=range_, height=HEIGHT,
+                    apart=APART,
+                )  # fmt: skip
+                title = heading_of(heading, "" if lone else name, kind)
+                drawn += [Panel(tuple(group), title, remark, figure, tuple(key.items()))] if shown else []
+            continue
+        if alone and len(plan.kinds) > 1:
+            key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
+            for measure in group:
+                shown = [r for r in own if r.measure == measure]
+                figure = curves(
+                    shown, [], plan.along, lambda r: KINDS[r.kind], key, log=log, range_=range_,
+                    height=HEIGHT, apart=APART,
+                )  # fmt: skip
+                drawn.append(Panel((measure,), title_of(measure, told), remark, figure, tuple(key.items())))
+            continue
+        for measure, facet, kind in product(group, plan.facets or ("",), plan.kinds):
+            shown = [
+                r for r in own if r.measure == measure and facet in ("", r.model) and kind in ("", r.kind)
+            ]
+            height = LARGE if measure == LARGEST else HEIGHT
+            figure = curves(
+                shown, other, plan.along, plan.shade, plan.colours, log=log, range_=range_, height=height
+            )
+            covered = (measure, *unique(r.measure for r in other))
+            title = heading_of(title_of(measure, told), facet, kind)
+            drawn += [Panel(covered, title, remark, figure)] if shown else []
+    if len(plan.kinds) > 1 and plan.along == "layer":
+        places = [r.place for r in readings]
+        for panel in drawn:
+            panel.figure.update_xaxes(range=[min(places) - 0.5, max(places) + 0.5])
+    paired = tuple(KINDS.values()) if len(plan.kinds) > 1 else ("",)
+    return sorted(drawn, key=lambda panel: not panel.heading.endswith(paired))  # pairs side by side
+
+
+def _labelled(labels: Mapping[str, str]) -> Callable[[Reading], str]:
+    return lambda reading: labels[reading.measure]
+
+
+def _remark(group: list[str], own: list[Reading], other: list[Reading], log: bool, told: Told) -> str:
+    dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
+    called = DASHED.get(group[0], "") if any(math.isfinite(r.null) for r in own) else ""
+    return ", ".join(filter(None, [dotted, called and f"dashed: {called}", "log scale" if log else ""]))
+
+
+def _dots(readings: list[Reading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
+    drawn = []
+    for heading, group in _groups(named, {**SCALES, **TOGETHER}):
+        own = [r for r in readings if r.measure in group]
+        log = wants_log(own)
+        titles = {m: TOGETHER.get(heading, {}).get(m) or title_of(m, told) for m in group}
+        titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
+        figure = dots(own, titles, plan.colours, log=log, range_=range_of(own, log))
+        heading = heading or title_of(group[0], told)
+        drawn.append(Panel(tuple(group), heading, "log scale" if log else "", figure))
+    return drawn
+
+
+def wants_log(own: list[Reading]) -> bool:
+    """Whether these values span so much that they want a logarithmic scale."""
+    shown = [v for r in own for v in (r.value, r.null) if math.isfinite(v)]
+    return min(shown) > 0 and max(shown) > 1 and max(shown) / min(shown) > LOG_SPAN
+
+
+def range_of(own: list[Reading], log: bool) -> tuple[float, float]:
+    """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
+    shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
+    if log:
+        shown = [math.log10(v) for v in shown if v > 0]
+        room = 0.06 * (max(shown) - min(shown))
+        return min(shown) - room, max(shown) + room
+    low, high = min(0.0, *shown), max(0.0, *shown)
+    room = 0.06 * ((high - low) or 1.0)
+    return low - room, high + room

@@ -1,0 +1,112 @@
+"""The axis of steps that all figures of a training run share: which steps are drawn, and where each stands.
+
+Decided here: of more than `MOST_STEPS` steps so many are drawn, evenly spaced among those measured, the first
+and the last among them and every step at which an alarm went off. A schedule that is dense at first gets an
+axis that is too: a step stands at log(1 + step/first), `first` the smallest step above 0, which is even where
+the schedule grows by a factor and has a place for 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST_STEPS = 80
+MOST_TICKS = 8
+_EARLY = 0.25
+"""Where more than half of the steps lie in so much of the way, the axis is logarithmic."""
+_APART = 0.09
+"""Of the axis: ticks nearer than that would run into each other."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change of a measure at a site: what it is, the first step after it, and the interval of its place."""
+
+    what: str
+    measure: str
+    kind: str
+    layer: int | None
+    step: int
+    low: int
+    high: int
+    words: str
+
+
+@dataclass(frozen=True)
+class StepAxis:
+    """The steps that are drawn, ascending, and of how many."""
+
+    steps: tuple[int, ...]
+    measured: int
+    log: bool
+
+    def at(self, step: int) -> float:
+        """Where a step stands."""
+        if not self.log:
+            return float(step)
+        first = next((s for s in self.steps if s > 0), 1)
+        return round(math.log10(1 + step / first), 4)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From a little before the first step to a little after the last."""
+        low, high = self.at(self.steps[0]), self.at(self.steps[-1])
+        room = 0.02 * ((high - low) or 1.0)
+        return low - room, high + room
+
+    def ticks(self) -> list[int]:
+        """Round numbers, or the steps themselves where they are few; none runs into the next."""
+        last = self.steps[-1]
+        if len(self.steps) <= MOST_TICKS:
+            return self._apart([last, self.steps[0], *reversed(self.steps[1:-1])])
+        if not self.log:
+            unit = _round_unit((last - self.steps[0]) / 5)
+            return list(range(math.ceil(self.steps[0] / unit) * unit, last + 1, unit))
+        powers = range(len(str(last)))
+        candidates = [lead * 10**power for lead in (1, 3) for power in powers]
+        return self._apart([0, *(tick for tick in candidates if self.steps[0] <= tick <= last)])
+
+    def said(self) -> str:
+        """What a reader must know of it."""
+        parts = []
+        if len(self.steps) < self.measured:
+            parts.append(
+                f"Figures show {len(self.steps)} of the {self.measured:,} steps that were measured, evenly "
+                "spaced, and every step at which an alarm went off; all are in rows/*.parquet."
+            )
+        if self.log:
+            parts.append("Steps stand on a logarithmic scale, since most were measured early.")
+        return " ".join(parts)
+
+    def _apart(self, candidates: Iterable[int]) -> list[int]:
+        """Those of them, the first preferred, that have room."""
+        low, high = self.range
+        kept: list[int] = []
+        for tick in candidates:
+            if all(abs(self.at(tick) - self.at(other)) >= _APART * (high - low) for other in kept):
+                kept.append(tick)
+        return sorted(kept)
+
+
+def step_axis(measured: Iterable[int], keep: Iterable[int] = ()) -> StepAxis:
+    """The axis of a run that was measured at these steps; those to `keep` are drawn whatever happens.
+
+    >>> step_axis(range(0, 1000)).steps[:4], step_axis([0, 1, 2, 4, 8, 16, 32]).log
+    ((0, 13, 25, 38), True)
+    """
+    every = sorted(set(measured))
+    shown = set(every)
+    if len(every) > MOST_STEPS:
+        wanted = sorted(set(keep) & shown)[: MOST_STEPS // 2]
+        room = MOST_STEPS - len(wanted)
+        shown = {every[round(i * (len(every) - 1) / (room - 1))] for i in range(room)} | set(wanted)
+    early = sum(step - every[0] <= _EARLY * (every[-1] - every[0]) for step in every)
+    return StepAxis(tuple(sorted(shown)), len(every), len(every) > 3 and early > len(every) / 2)
+
+
+def _round_unit(about: float) -> int:
+    """The next 1, 2 or 5 times a power of ten."""
+    power = 10 ** math.floor(math.log10(max(about, 1)))
+    return next((lead * power for lead in (1, 2, 5) if lead * power >= about), 10 * power)

@@ -1,0 +1,1 @@
+"""Figures of weights: heads, vocabulary matrices, the final norm."""

@@ -1,0 +1,148 @@
+"""The final norm on the page: the cloud at each of its stages and under each edit, and γ and β themselves.
+
+Stages stand on the axis in the order in which the norm applies them and are joined; edits stand apart, after
+them, hollow, since nothing passes from one to the next. Without data there are only the weights: a table.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from itertools import cycle
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from isoscope.formatting import short
+from isoscope.show.colours import MODELS, SOFT, Pair
+from isoscope.show.draw.plotly.marks import blank, scale, telling
+from isoscope.show.figures.panels import Panel
+from isoscope.show.measures import FAMILIES, Told, title_of
+from isoscope.show.readings import Reading, at_last, models, read, unique
+
+STAGES = {
+    "norm_before": "before",
+    "norm_standardised": "x̂",
+    "norm_scaled": "γx̂",
+    "norm_output": "γx̂ + β",
+}
+"""Short, so that six of them fit under a small panel; x̂ is the standardised vector."""
+
+EDITS = {"norm_without_bias": "β := 0", "norm_without_weight": "γ := 1"}
+SHOWN = (
+    "mean_cosine_between",
+    "relative_drift",
+    "isoscore",
+    "mean_cosine",
+    "partition_isotropy_unit",
+    "mean_norm",
+)
+"""The measures that are drawn along the stages, the mean cosine of all pairs only where the other is not."""
+
+HEIGHT = 250
+
+
+def is_norm(kind: str) -> bool:
+    """Whether this kind of site is the norm, one of its stages or an edit of it."""
+    return kind == "norm" or kind.startswith("norm_")
+
+
+def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
+    """One panel a measure, the stages across, one colour a model; of several steps the last."""
+    readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
+    readings = [r for r in readings if r.finite]
+    colours = palette(readings)
+    own = [r for name in colours for r in at_last([one for one in readings if one.model == name])]
+    named = [measure for measure in SHOWN if any(r.measure == measure for r in own)]
+    named = [m for m in named if m != "mean_cosine" or "mean_cosine_between" not in named]
+    key = tuple(colours.items()) if len(colours) > 1 else ()
+    return tuple(
+        Panel(
+            (measure,),
+            title_of(measure, told),
+            "",
+            _panel([r for r in own if r.measure == measure], colours),
+            key,
+        )
+        for measure in named
+    )
+
+
+def palette(readings: list[Reading]) -> dict[str, Pair]:
+    """The colour of every model whose norm was taken apart."""
+    return dict(zip(models(readings), cycle(MODELS), strict=False))
+
+
+def label(kind: str) -> str:
+    """What a stage or an edit is called on the axis; an edit that is not known, by its own name."""
+    return (STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ")
+
+
+def _wrapped(text: str) -> str:
+    return "<br>".join(map(html.escape, textwrap.wrap(text, 9, break_long_words=False)))
+
+
+def _panel(own: list[Reading], colours: dict[str, Pair]) -> go.Figure:
+    figure = blank(HEIGHT)
+    kinds = unique(r.kind for r in own)
+    ordered = [kind for kind in STAGES if kind in kinds]
+    edits = [kind for kind in EDITS if kind in kinds] + [k for k in kinds if k not in {**STAGES, **EDITS}]
+    place = {kind: float(at) for at, kind in enumerate(ordered)}
+    place |= {kind: len(ordered) + 0.5 + at for at, kind in enumerate(edits)}
+    nulls = {place[r.kind]: r.null for r in own if math.isfinite(r.null)}
+    for at, null in sorted(nulls.items()):
+        dashed = {"color": SOFT[0], "width": 1.5, "dash": "dash"}
+        figure.add_scatter(
+            x=[at - 0.3, at + 0.3], y=[null, null], mode="lines", line=dashed, hoverinfo="skip", name="null"
+        )
+    for name, pair in colours.items():
+        for group, mode, symbol in ((ordered, "lines+markers", "circle"), (edits, "markers", "circle-open")):
+            mine = sorted(
+                (r for r in own if r.model == name and r.kind in group), key=lambda r: place[r.kind]
+            )
+            if not mine:
+                continue
+            up = [r.high - r.value if r.bounded else 0.0 for r in mine]
+            down = [r.value - r.low if r.bounded else 0.0 for r in mine]
+            figure.add_scatter(
+                x=[place[r.kind] for r in mine],
+                y=[r.value for r in mine],
+                name=html.escape(name),
+                mode=mode,
+                line={"color": pair[0], "width": 2},
+                marker={
+                    "size": 8,
+                    "color": pair[0],
+                    "symbol": symbol,
+                    "line": {"width": 2, "color": pair[0]},
+                },
+                error_y={"array": up, "arrayminus": down, "color": pair[0], "thickness": 1.5, "width": 0},
+                hovertext=[telling(r) for r in mine],
+                hoverinfo="text",
+            )
+    shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
+    low, high = min(0.0, *shown), max(0.0, *shown)
+    room = 0.06 * ((high - low) or 1.0)
+    figure.update_xaxes(
+        tickvals=list(place.values()),
+        ticktext=[_wrapped(label(kind)) for kind in place],
+        tickangle=0,
+        range=[-0.5, max(place.values()) + 0.5],
+    )
+    figure.update_yaxes(automargin=True, **scale(False, (low - (room if low < 0 else 0.0), high + room)))
+    return figure
+
+
+def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:
+    """The norm's own numbers: model where there are several, measure, value, null, note."""
+    readings = [r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.finite]
+    several = len(models(readings)) > 1
+    order = {measure: at for at, measure in enumerate(FAMILIES["norm"].measures)}
+    lines = []
+    for name in models(readings):
+        own = at_last([r for r in readings if r.model == name])
+        for r in sorted(own, key=lambda r: order.get(r.measure, len(order))):
+            null = short(r.null) if math.isfinite(r.null) else ""
+            lines.append((name if several else "", title_of(r.measure, told), short(r.value), null, r.note))
+    return lines

@@ -1,0 +1,187 @@
+"""The plane of trace and scale of W, every head a point in it, with the regimes drawn in.
+
+The regimes are those of Bao et al. 2024. A head is localised where |θ|/2 exceeds the deviation
+√(‖W‖²/3 + tr W²/4), θ = tr W; since −‖W‖² ≤ tr W² ≤ ‖W‖² that is sure where ‖W‖ < √(3/7)·|θ| and never so
+where ‖W‖ > √3·|θ|. Between the two, drawn pale, tr W² decides, and a head's colour says how. Decided here:
+θ has the scale asinh θ, which is straight near 0 and logarithmic far from it, and ‖W‖ a logarithmic one, both
+by hand, so that areas and labels have the same coordinates as points.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable
+from itertools import product
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from isoscope.formatting import short
+from isoscope.show.colours import GRID, INK, Pair
+from isoscope.show.draw.plotly.marks import blank
+from isoscope.show.figures.panels import Panel, heading_of
+from isoscope.show.readings import QUERY_KEY, Reading, at_last, models, read
+from isoscope.show.regimes import REGIMES, TRACES, regime_of
+
+HEIGHT = 460
+REMARKS = {"trace": "a mark is a head, W its W_Q W_Kᵀ / √(width of a head)", "trace_on_data": ""}
+HEADINGS = {"trace": "Every head by its weights", "trace_on_data": "Every head, the inputs’ increments in"}
+
+SURE, NEVER = math.sqrt(3 / 7), math.sqrt(3)
+"""‖W‖/|θ| under which a head is localised whatever tr W², and above which it never is."""
+
+NOWHERE = 10 * math.sqrt(12)
+"""From this ‖W‖ on the signal vanishes: ≫ √12, taken as ten times."""
+
+TURN = 2.0
+"""|θ| up to which the late or early half is attended to, and above which places near the middle."""
+
+EVENLY = 0.1
+"""Up to this ‖W‖, and from 10/T on, half the signal passes everywhere where θ is nearly 0."""
+
+LEAST, MOST, FAR = 0.03, 60.0, 12.0
+"""‖W‖ and |θ| that are in the picture whatever the heads, so that the regimes around them are."""
+
+Pairs = list[tuple[Reading, Reading]]
+"""The trace and the scale of each head."""
+
+_TICKS = [sign * lead * 10.0**power for sign in (-1, 1) for power in range(6) for lead in (1, 3)]
+
+AREAS: dict[str, tuple[Pair, Pair]] = {
+    "late": (("#d9e9f5", "#193043"), ("#eef5fa", "#182129")),
+    "middle": (("#e6f3fb", "#1d3d4f"), ("#f4fafe", "#19252c")),
+    "early": (("#fae0cf", "#432a19"), ("#fdf2ea", "#241d19")),
+    "middle_early": (("#fbf0d6", "#40361a"), ("#fef9ee", "#23211a")),
+    "vanishing": (("#ececea", "#26292e"), ("#ececeb", "#26292f")),
+}
+"""The ground of each area: where the regime is sure, and where tr W² decides."""
+
+
+def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
+    """The colours these planes have, each with its pair for a dark screen."""
+    grounds = [pair for both in AREAS.values() for pair in both]
+    return (*(one.colour for one in REGIMES.values()), *grounds) if panels else ()
+
+
+def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
+    """A panel for each model, kind of attention, and trace: of the weights alone, and with data in.
+
+    `length` is the T of the regimes; without it the area of even attention, which hangs on it, is left out.
+    """
+    asked = [*TRACES, *TRACES.values()]
+    readings = read(rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(QUERY_KEY)])
+    readings = [r for r in readings if r.finite]
+    several, both = len(models(readings)) > 1, len({r.kind for r in readings}) > 1
+    found: list[tuple[str, str, Pairs]] = []
+    for (across, up), name, kind in product(TRACES.items(), models(readings), QUERY_KEY):
+        own = at_last([r for r in readings if (r.model, r.kind) == (name, kind)])
+        scales = {(r.layer, r.head): r for r in own if r.measure == up and r.value > 0}
+        traces = [r for r in own if r.measure == across and (r.layer, r.head) in scales]
+        title = heading_of(HEADINGS[across], name if several else "", kind if both else "")
+        found += [(across, title, [(r, scales[r.layer, r.head]) for r in traces])] if traces else []
+    frame = plane_frame([pair for _, _, pairs in found for pair in pairs])
+    return tuple(
+        Panel((across, TRACES[across]), title, REMARKS[across], _plane(pairs, frame, length), _key(pairs))
+        for across, title, pairs in found
+    )
+
+
+def plane_frame(pairs: Pairs) -> tuple[float, float, float]:
+    """How far |θ| goes, and ‖W‖ from where to where: the same in all planes of a page."""
+    far = max((FAR, *(1.3 * abs(trace.value) for trace, _ in pairs)))
+    low = min((LEAST, *(scale.value / 1.4 for _, scale in pairs)))
+    return far, low, max((MOST, *(1.4 * scale.value for _, scale in pairs)))
+
+
+def _key(pairs: Pairs) -> tuple[tuple[str, Pair], ...]:
+    there = {regime_of(trace) for trace, _ in pairs}
+    return tuple((one.label, one.colour) for name, one in REGIMES.items() if name in there)
+
+
+def _plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -> go.Figure:
+    figure = blank(HEIGHT)
+    far, low, high = frame
+    _areas(figure, far, low, high, length)
+    for name, one in REGIMES.items():
+        mine = [pair for pair in pairs if regime_of(pair[0]) == name]
+        if mine:
+            figure.add_scatter(
+                x=[math.asinh(trace.value) for trace, _ in mine],
+                y=[math.log10(scale.value) for _, scale in mine],
+                name=one.label,
+                mode="markers",
+                marker={
+                    "size": 8,
+                    "color": one.colour[0],
+                    "symbol": one.symbol,
+                    "line": {"width": 1.5, "color": one.colour[0]},
+                },
+                customdata=[[trace.kind, trace.layer, trace.head] for trace, _ in mine],
+                hovertext=[_telling(*pair, one.label) for pair in mine],
+                hoverinfo="text",
+            )
+    ring = {"size": 18, "symbol": "circle-open", "color": INK[0], "line": {"width": 2}}
+    figure.add_scatter(x=[None], y=[None], mode="markers", marker=ring, hoverinfo="skip", name="chosen")
+    across = [tick for tick in (0.0, *_TICKS) if abs(tick) <= far]
+    up = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    up = [tick for tick in up if low <= tick <= high]
+    figure.update_xaxes(
+        title={"text": "trace of W", "standoff": 8},
+        range=[-math.asinh(far), math.asinh(far)],
+        tickvals=[math.asinh(tick) for tick in across],
+        ticktext=[short(tick) for tick in across],
+        tickangle=0,
+        zeroline=True,
+        zerolinecolor=GRID[0],
+    )
+    figure.update_yaxes(
+        title={"text": "scale of W, ‖W‖", "standoff": 8},
+        range=[math.log10(low), math.log10(high)],
+        tickvals=[math.log10(tick) for tick in up],
+        ticktext=[short(tick) for tick in up],
+        showgrid=False,
+    )
+    return figure
+
+
+def _areas(figure: go.Figure, far: float, low: float, high: float, length: int | None) -> None:
+    """The grounds of the regimes, pale ones first, and what they are called."""
+    top = min(high, NOWHERE)
+    least = 20 / length if length else 0.0
+    spans = {"late": (1, least, TURN), "middle": (1, TURN, far)}
+    spans |= {"early": (-1, least, TURN), "middle_early": (-1, TURN, far)}
+    for at, slope in ((1, NEVER), (0, SURE)):
+        for name, (sign, near, end) in spans.items():
+            along = [near + (end - near) * i / 60 for i in range(61)]
+            edge = [(sign * theta, min(top, slope * theta)) for theta in along if slope * theta > low]
+            outline = [(edge[0][0], low), *edge, (edge[-1][0], low)]
+            _ground(figure, outline, AREAS[name][at][0])
+    _ground(figure, [(-far, NOWHERE), (-far, high), (far, high), (far, NOWHERE)], AREAS["vanishing"][0][0])
+    for name, (sign, near, end) in spans.items():
+        middle = sign * (math.asinh(near) + math.asinh(end)) / 2
+        _label(figure, middle, math.log10(low) + 0.12, REGIMES[name].label.replace(" the ", "<br>the "))
+    _label(figure, 0, (math.log10(NOWHERE) + math.log10(high)) / 2, REGIMES["vanishing"].label)
+    _label(figure, 0, math.log10(top) - 0.2, REGIMES["undecided"].label)
+    if length and 10 / length < EVENLY:
+        ends = [math.log10(max(low, 10 / length)), math.log10(EVENLY)]
+        line = {"color": REGIMES["uniform_half"].colour[0], "width": 3}
+        figure.add_shape(type="line", x0=0, x1=0, y0=ends[0], y1=ends[1], line=line, layer="below")
+        _label(figure, 0, ends[1] + 0.1, REGIMES["uniform_half"].label.replace(", ", ",<br>"))
+
+
+def _ground(figure: go.Figure, outline: Iterable[tuple[float, float]], colour: str) -> None:
+    points = [f"{math.asinh(theta):.4f},{math.log10(scale):.4f}" for theta, scale in outline]
+    figure.add_shape(
+        type="path", path=f"M{' L'.join(points)}Z", fillcolor=colour, line={"width": 0}, layer="below"
+    )
+
+
+def _label(figure: go.Figure, x: float, y: float, text: str) -> None:
+    figure.add_annotation(x=x, y=y, text=text, showarrow=False, yanchor="middle", font={"size": 11})
+
+
+def _telling(trace: Reading, scale: Reading, label: str) -> str:
+    lines = [f"<b>layer {trace.layer}, head {trace.head}</b>: {label}"]
+    lines += [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", html.escape(trace.model)]
+    return "<br>".join(lines)

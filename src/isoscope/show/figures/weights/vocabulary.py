@@ -1,0 +1,201 @@
+"""The vocabulary on the page: a table of its matrices beside the hidden states, and their SVD scatters.
+
+Paper B measured vocabulary matrices, paper A hidden states: where both are in one run they stand in one
+table, column by column, so that the two can be read together. Decided here: the scatters have axes symmetric
+about the origin, and raw and centred of one matrix have one scale, so that what centring moves is seen; a
+few rows that lie far outside are cut off and counted in the panel's remark.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from isoscope.formatting import short
+from isoscope.show.colours import GRID, INK, MODELS
+from isoscope.show.draw.plotly.marks import blank
+from isoscope.show.figures.albums import rounded
+from isoscope.show.figures.panels import Panel
+from isoscope.show.measures import Told, title_of
+from isoscope.show.readings import Reading, at_last, models, read, unique
+
+FORMS = {"": "as it is", "_centred": "centred", "_without_top": "without its top directions"}
+SIDES = {"input_vocabulary": "Input vocabulary", "output_vocabulary": "Output vocabulary"}
+VOCABULARY = tuple(f"{side}{form}" for side in SIDES for form in FORMS)
+"""The kinds of site that are a vocabulary matrix, in one of its forms."""
+
+HIDDEN = ("norm_output", "output", "layer")
+"""Where hidden states leave the model: the first of these that is there stands beside the vocabulary."""
+
+MEASURES = (
+    "mean_cosine",
+    "mean_cosine_between",
+    "relative_drift",
+    "drift",
+    "mean_norm",
+    "isoscore",
+    "participation_ratio",
+    "effective_rank",
+    "top_share",
+    "partition_isotropy_unit",
+    "partition_isotropy",
+    "partition_isotropy_one_sign",
+    "partition_isotropy_first",
+    "partition_isotropy_second",
+    "partition_isotropy_float32",
+    "singular_entropy",
+    "frequency_norm_correlation",
+    "frequency_drift_correlation",
+)
+"""The lines of the table; other measures of these sites are in the table of rows."""
+
+ROUNDED = 1e-5
+"""A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
+
+HEIGHT = 340
+CUT = 0.995
+"""The share of the rows that a scatter shows at least: the scale is theirs."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value of the table, its null, and all of it in words."""
+
+    value: str
+    null: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its heading, groups of columns with how many they span, the columns, and lines of entries."""
+
+    heading: str
+    groups: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[Entry | None, ...]], ...]
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The columns that groups begin with."""
+        return tuple(accumulate((span for _, span in self.groups[:-1]), initial=0))
+
+
+def tables(rows: pd.DataFrame, told: Told) -> tuple[Grid, ...]:
+    """One table a model, at its last step: a line a measure, a column a matrix that is there."""
+    readings = [r for r in read(rows[rows["head"].isna()]) if r.finite]
+    vocabulary = [r for r in readings if r.kind in VOCABULARY]
+    names = models(vocabulary)
+    return tuple(
+        _table([r for r in readings if r.model == name], name if len(names) > 1 else "", told)
+        for name in names
+    )
+
+
+def _table(readings: list[Reading], heading: str, told: Told) -> Grid:
+    own = at_last(readings)
+    columns = [kind for kind in VOCABULARY if any(r.kind == kind for r in own)]
+    hidden = hidden_states(own)
+    groups = [
+        (SIDES[side], [kind for kind in columns if kind.startswith(side)])
+        for side in SIDES
+        if any(kind.startswith(side) for kind in columns)
+    ]
+    labels = [FORMS[kind.removeprefix(side)] for side in SIDES for kind in columns if kind.startswith(side)]
+    at = {(r.measure, r.kind): r for r in own if r.kind in columns}
+    at |= {(r.measure, "hidden"): r for r in hidden}
+    spans = [(name, len(kinds)) for name, kinds in groups]
+    if hidden:
+        columns, labels = [*columns, "hidden"], [*labels, hidden[0].site.replace("norm-output", "final norm")]
+        spans = [*spans, ("Hidden states", 1)]
+    there = {measure for measure, kind in at if kind != "hidden"} - {"mean_cosine_between"}
+    there |= {
+        r.measure for r in hidden if r.measure == "mean_cosine_between"
+    }  # of rows it is the other again
+    lines = [
+        (title_of(measure, told), tuple(_entry(at.get((measure, kind))) for kind in columns))
+        for measure in MEASURES
+        if measure in there
+    ]
+    return Grid(heading, tuple(spans), tuple(labels), tuple(lines))
+
+
+def hidden_states(own: list[Reading]) -> list[Reading]:
+    """What is known of the vectors that leave the model: at the norm, the output, or the deepest layer."""
+    kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
+    there = [r for r in own if r.kind == kind]
+    deepest = max((r.layer for r in there if r.layer is not None), default=None)
+    return [r for r in there if r.layer == deepest]
+
+
+def _entry(reading: Reading | None) -> Entry | None:
+    if reading is None:
+        return None
+    null = short(reading.null) if math.isfinite(reading.null) else ""
+    words = [
+        reading.site,
+        f"{reading.value:.6g}",
+        f"95 % interval {reading.interval}" if reading.bounded else "",
+    ]
+    words += [
+        f"null {reading.null:.6g}" if null else "",
+        f"n {reading.n:,}" if reading.n else "",
+        reading.note,
+    ]
+    centred = reading.kind in VOCABULARY and reading.kind not in SIDES
+    removed = centred and reading.measure in ("drift", "relative_drift") and reading.value < ROUNDED
+    return Entry(short(0.0 if removed else reading.value), null, ", ".join(filter(None, words)))
+
+
+def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
+    """The rows of each matrix on its first two singular directions: raw and centred, side by side."""
+    if points is None:
+        return ()
+    own = points[(points["picture"] == "svd") & points["kind"].isin(VOCABULARY)]
+    drawn = []
+    for unit in unique(map(str, own["unit"]))[-1:]:
+        for kind, label in SIDES.items():
+            there = own[(own["unit"] == unit) & (own["kind"] == kind)]
+            most = _reach(there)
+            for series, how in (("raw", "as it is"), ("centred", "centred")):
+                mine = there[there["series"] == series]
+                mine = mine[(mine["x"].abs() < math.inf) & (mine["y"].abs() < math.inf)]
+                if len(mine):
+                    outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
+                    remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
+                    drawn.append(Panel((), f"{label}, {how}", remark, _scatter(mine, most)))
+    return tuple(drawn)
+
+
+def _reach(points: pd.DataFrame) -> float:
+    if points.empty:
+        return 1.0
+    far = points[["x", "y"]].abs().max(axis=1, skipna=False)
+    far = far[far < math.inf]
+    if far.empty:
+        return 1.0
+    return 1.08 * float(far.quantile(CUT)) or 1.0
+
+
+def _scatter(points: pd.DataFrame, most: float) -> go.Figure:
+    figure = blank(HEIGHT)
+    figure.add_scatter(
+        x=list(map(rounded, points["x"])),
+        y=list(map(rounded, points["y"])),
+        mode="markers",
+        marker={"size": 4, "color": MODELS[0][0]},
+        opacity=0.45,
+        hovertemplate="%{x:.3g}, %{y:.3g}<extra></extra>",
+    )
+    cross = {"size": 14, "symbol": "cross-thin", "line": {"width": 2, "color": INK[0]}}
+    figure.add_scatter(x=[0], y=[0], mode="markers", marker=cross, hovertemplate="origin<extra></extra>")
+    both = {"range": [-most, most], "zeroline": True, "zerolinecolor": GRID[0], "nticks": 5}
+    figure.update_xaxes(title={"text": "first direction", "standoff": 6}, showgrid=False, tickangle=0, **both)
+    figure.update_yaxes(
+        title={"text": "second direction", "standoff": 6}, showgrid=False, scaleanchor="x", **both
+    )
+    return figure

@@ -1,0 +1,42 @@
+"""What the page of a sweep shows beside what a training run has: findings, failures, how many steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isoscope.show.page.training import Training
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a checkpoint, in one sentence."""
+
+    checkpoint: str
+    step: int | None
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the page shows of a sweep beside what a training run has."""
+
+    training: Training | None
+    findings: tuple[Finding, ...]
+    failed: tuple[tuple[str, str], ...]
+    examined: bool
+    count: int
+    total: int
+    about: str
+    ordered: bool = False  # whether their order can be told
+    signs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def switch(self) -> bool:
+        """Whether steps can stand on either axis: not where one of them is no step at all."""
+        return self.training is not None
+
+    @property
+    def log(self) -> bool:
+        """Whether figures are on a logarithmic axis at first."""
+        return self.training is not None and self.training.axis.log

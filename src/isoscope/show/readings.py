@@ -1,0 +1,206 @@
+"""Rows as words and figures want them: one Reading each, named, placed on the axis and in order.
+
+Decided here: what a site is called, where it stands on the axis (the attention of block i at layer i,
+`output` one tick after the deepest layer), and that a model is named with its revision only where the
+name alone would not tell two apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pandas as pd
+
+from isoscope.formatting import listed, short, spread
+
+_AFTER_LAYERS = ("output", "cloud")
+PLACES = ("layer", *_AFTER_LAYERS)
+ATTENTION = ("attention", "cross_attention")
+QUERY_KEY = ("query_key", "cross_query_key")
+"""The weights of attention: queries and keys of every head."""
+
+LAYERED = ("layer", *ATTENTION, *QUERY_KEY)
+"""Kinds of site that are numbered, and stand on the axis at their number."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One row: `model` tells it from other models, `place` is where its site stands on the axis."""
+
+    model: str
+    step: int | None
+    kind: str
+    layer: int | None
+    head: int | None
+    measure: str
+    value: float
+    n: int | None
+    null: float
+    low: float
+    high: float
+    note: str
+    place: int
+
+    @property
+    def site(self) -> str:
+        """As people say it: "layer 3", "output", "cross-attention 3 head 1"."""
+        kind = self.kind.replace("_", "-")
+        name = kind if self.layer is None else f"{kind} {self.layer}"
+        return name if self.head is None else f"{name} head {self.head}"
+
+    @property
+    def finite(self) -> bool:
+        """Whether there is a value."""
+        return math.isfinite(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def interval(self) -> str:
+        """The interval as text; empty where there is none."""
+        return spread([self.low, self.high]) if self.bounded else ""
+
+    @property
+    def measured(self) -> str:
+        """The value and its interval, as a sentence has them."""
+        return f"{short(self.value)} (95 % interval {self.interval})" if self.bounded else short(self.value)
+
+    @property
+    def brief(self) -> str:
+        """The same where the sentence has said before what the brackets hold."""
+        return f"{short(self.value)} ({self.interval})" if self.bounded else short(self.value)
+
+
+def read(rows: pd.DataFrame) -> list[Reading]:
+    """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
+    names = [str(name) for name in rows.columns]
+    columns = (rows[name].astype(object).tolist() for name in rows.columns)
+    records = [dict(zip(names, record, strict=True)) for record in zip(*columns, strict=True)]
+    revisions: dict[tuple[str, int | None], set[str]] = {}
+    for record in records:
+        revisions.setdefault((str(record["model"]), _whole(record["step"])), set()).add(
+            _text(record["revision"])
+        )
+    ambiguous = {model for (model, _), names in revisions.items() if len(names) > 1}
+    deepest = max((_whole(r["layer"]) or 0 for r in records if r["kind"] == "layer"), default=-1)
+    found = [_reading(record, ambiguous, deepest) for record in records]
+    order = {model: at for at, model in enumerate(unique(r.model for r in found))}
+    return sorted(
+        found, key=lambda r: (order[r.model], -1 if r.step is None else r.step, r.kind in ATTENTION, r.place)
+    )
+
+
+def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) -> Reading:
+    model, kind, layer = str(record["model"]), str(record["kind"]), _whole(record["layer"])
+    revision = _text(record["revision"])
+    after = _AFTER_LAYERS.index(kind) if kind in _AFTER_LAYERS else len(_AFTER_LAYERS)
+    return Reading(
+        model=f"{model}@{revision}" if model in ambiguous and revision else model,
+        step=_whole(record["step"]),
+        kind=kind,
+        layer=layer,
+        head=_whole(record["head"]),
+        measure=str(record["measure"]),
+        value=_number(record["value"]),
+        n=_whole(record["n"]),
+        null=_number(record["null"]),
+        low=_number(record["low"]),
+        high=_number(record["high"]),
+        note=_text(record["note"]),
+        place=layer if kind in LAYERED and layer is not None else deepest + 1 + after,
+    )
+
+
+def of(readings: Iterable[Reading], measure: str, kinds: tuple[str, ...] = PLACES) -> list[Reading]:
+    """The readings of one measure at whole sites (no heads), with and without a value."""
+    return [r for r in readings if r.measure == measure and r.kind in kinds and r.head is None]
+
+
+def models(readings: Iterable[Reading]) -> list[str]:
+    """The models, in order of appearance."""
+    return unique(r.model for r in readings)
+
+
+def steps(readings: Iterable[Reading]) -> list[int]:
+    """The steps, ascending; empty where rows have none."""
+    return sorted({r.step for r in readings if r.step is not None})
+
+
+def at_last(readings: list[Reading]) -> list[Reading]:
+    """Those of the last step, or all where there are no steps."""
+    last = steps(readings)[-1:]
+    return [r for r in readings if not last or r.step == last[0]]
+
+
+def ends(found: list[Reading]) -> tuple[Reading, Reading]:
+    """The largest and the smallest."""
+    return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
+
+
+def nulls(found: list[Reading]) -> str:
+    """The null of the smallest and of the largest: two where widths differ; empty where there is none."""
+    top, low = ends(found)
+    return " and ".join(dict.fromkeys(short(r.null) for r in (low, top) if math.isfinite(r.null)))
+
+
+def where(readings: Iterable[Reading]) -> str:
+    """Say which sites these are, layers that follow each other as a range.
+
+    >>> row = {"model": "m", "revision": "", "step": None, "kind": "layer", "head": None, "measure": "drift"}
+    >>> row |= {"value": 0, "n": 1, "null": 0, "low": 0, "high": 0, "note": ""}
+    >>> where(read(pd.DataFrame([row | {"layer": i} for i in (0, 2, 3, 4)])))
+    'layers 0 and 2–4'
+    """
+    found = list(readings)
+    spans = _spans(r for r in found if r.kind == "layer")
+    attended = {kind: [r for r in found if r.kind == kind] for kind in (*ATTENTION, *QUERY_KEY)}
+    others = unique(r.site for r in found if r.kind not in LAYERED or r.layer is None)
+    return listed(
+        [
+            *spans,
+            *(f"the {k.replace('_', '-')} of {numbered(own)}" for k, own in attended.items() if own),
+            *(f"the {site}" for site in others),
+        ]
+    )
+
+
+def numbered(readings: Iterable[Reading]) -> str:
+    """Say which layers these are, whatever kind of site: "layers 0 and 2–4"."""
+    return listed(_spans(readings))
+
+
+def _spans(readings: Iterable[Reading]) -> list[str]:
+    layers = sorted({r.layer for r in readings if r.layer is not None})
+    ends = [at for at, (a, b) in enumerate(pairwise(layers), 1) if b != a + 1]
+    groups = [layers[a:b] for a, b in pairwise([0, *ends, len(layers)]) if layers]
+    spans = [str(g[0]) if len(g) == 1 else f"{g[0]}–{g[-1]}" for g in groups]
+    if spans:
+        spans[0] = f"layer{'s' if len(layers) > 1 else ''} {spans[0]}"
+    return spans
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    """Without repeats, in order of appearance."""
+    return list(dict.fromkeys(items))
+
+
+def _missing(value: object) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None if _missing(value) else int(str(value))
+
+
+def _text(value: object) -> str:
+    return "" if _missing(value) else str(value)
+
+
+def _number(value: object) -> float:
+    return value if type(value) is float else math.nan if _missing(value) else float(str(value))

@@ -1,0 +1,48 @@
+"""The regimes a head's weights may be in: what each is called, and its colour and mark.
+
+Where the signal of a head passes follows, as sequences grow, from the trace and the scale of W. The row of a
+head's trace carries the regime as its note, "regime: late"; here is only how a page shows and says it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from isoscope.show.colours import MODELS, SOFT, Pair
+from isoscope.show.readings import Reading
+
+TRACES = {"trace": "frobenius", "trace_on_data": "frobenius_on_data"}
+"""Which measure holds the trace of W, and which its scale: by the weights alone, and with the inputs in."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """What a head in it attends to, as a label and as a sentence has it, its colour and its mark."""
+
+    label: str
+    says: str
+    colour: Pair
+    symbol: str
+
+
+REGIMES: dict[str, Regime] = {
+    "late": Regime("late half", "in the late half", MODELS[0], "circle"),
+    "middle": Regime("just past the middle", "just past the middle", MODELS[5], "triangle-right"),
+    "early": Regime("early half", "in the early half", MODELS[1], "diamond"),
+    "middle_early": Regime("just before the middle", "just before the middle", MODELS[4], "triangle-left"),
+    "uniform": Regime("everywhere", "everywhere", MODELS[2], "square"),
+    "uniform_half": Regime("half, everywhere", "everywhere by half", MODELS[3], "cross"),
+    "vanishing": Regime("nowhere", "nowhere", MODELS[6], "x"),
+    "undecided": Regime("undecided", "undecided", SOFT, "circle-open"),
+}
+"""In the order of the key and of the sentences; what is not among them is undecided."""
+
+LOCALISED = ("late", "middle", "early", "middle_early")
+UNDECIDED = "undecided"
+
+
+def regime_of(reading: Reading) -> str:
+    """The regime that the note of a trace tells; "undecided" where it tells none that is known."""
+    found = re.search(r"regime:\s*(\w+)", reading.note)
+    return found[1] if found and found[1] in REGIMES else UNDECIDED

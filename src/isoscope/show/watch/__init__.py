@@ -1,0 +1,1 @@
+"""Serve the page of a run that is still being written."""

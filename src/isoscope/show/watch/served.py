@@ -1,0 +1,103 @@
+"""A page as it is served while its run is being written: with a bar, and a script that asks for newer ones.
+
+Decided here: the page on disk is left as it is. What is served is its text with three things added: a line
+that says as of when it is, a script that asks the server for `version` and loads a newer page with scroll,
+pickers and open sections as they were, and in the policy the leave to run that script and to ask this server,
+nothing else. The version is a digest of the page, so a page that did not change is not loaded again. What
+draws is not sent with each page: it is a script of its own, which a browser asks for and reads once.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.page.markup import asset
+
+_META = '<meta http-equiv="Content-Security-Policy" content="'
+_ALONE = "This page is one file and asks nothing of the network."
+_ASKS = "This page asks <code>isoscope watch</code> for newer rows, and nothing else of the network."
+_BAR = (
+    '<aside id="watch" data-version="{version}" aria-label="Watching"><span role="status"></span> '
+    '<label><input type="checkbox" checked> follow</label></aside>\n<script>{script}</script>\n'
+)
+_CARRIED = '<script type="application/gzip" id="library">{}</script>'
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""The policy of an answer that is no page."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A page as it is served: its version, its bytes, the same compressed, and its policy."""
+
+    version: str
+    body: bytes
+    packed: bytes
+    policy: str
+
+
+@dataclass(frozen=True)
+class Library:
+    """The script that draws: its name, which changes with what is in it, its bytes, the same compressed."""
+
+    name: str
+    body: bytes
+    packed: bytes
+
+
+def watched_page(text: str) -> Watched:
+    """The page of a run with the bar and its script, allowed by the page's own policy."""
+    text = text.replace(_CARRIED.format(carried()), f'<script src="{served_library().name}"></script>', 1)
+    version = hashlib.sha256(text.encode()).hexdigest()[:16]
+    head, meta, rest = text.partition(_META)
+    policy, end, body = rest.partition('">')
+    main, close, tail = body.rpartition("</body>")
+    if not (meta and end and close and "script-src " in policy):
+        raise ValueError("the page has no policy and body as isoscope's pages have")
+    script = _file("watch.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = html.unescape(policy).replace("script-src ", f"script-src 'self' 'sha256-{digest}' ", 1)
+    policy += "; connect-src 'self'"
+    content, last, footer = main.rpartition(_ALONE)
+    main = f"{content}{_ASKS if last else ''}{footer}"
+    icon = '\n<link rel="icon" href="data:,">'  # else the browser asks for one that is not there
+    style = f"{icon}\n<style>{_file('watch.css')}</style>"
+    bar = _BAR.format(version=version, script=script)
+    made = f"{head}{meta}{html.escape(policy)}{end}{style}{main}{bar}{close}{tail}".encode()
+    packed = gzip.compress(made, 1, mtime=0)  # for those who watch through a tunnel
+    return Watched(version, made, packed, f"{policy}; frame-ancestors 'none'")
+
+
+def waiting_page(name: str) -> Watched:
+    """The page until there is one."""
+    policy = html.escape("default-src 'none'; script-src ; style-src 'unsafe-inline'; img-src data:; "
+                         "base-uri 'none'; form-action 'none'")  # fmt: skip
+    css = asset("page.css")
+    return watched_page(
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{_META}{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<title>waiting · isoscope</title>\n'
+        f"<style>{css}</style>\n</head>\n<body>\n<header>\n"
+        '<p class="brand">isoscope <span>the geometry of representations</span></p>\n'
+        f'<h1>{html.escape(name)}</h1>\n<p class="headline">Nothing to show yet; the page comes by itself '
+        "when rows do.</p>\n</header>\n<main></main>\n</body>\n</html>\n"
+    )
+
+
+@cache
+def served_library() -> Library:
+    """What draws, as it is served: once for all pages."""
+    body = library().encode()
+    digest = hashlib.sha256(body).hexdigest()[:16]
+    return Library(f"plotly-{digest}.js", body, gzip.compress(body, 1, mtime=0))
+
+
+@cache
+def _file(name: str) -> str:
+    return files("isoscope.show.watch").joinpath(name).read_text(encoding="utf-8")

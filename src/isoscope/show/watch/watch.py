@@ -1,0 +1,191 @@
+"""A run that is being written, looked at again and again: its newest page, and what is the matter since.
+
+Decided here: one thread looks and draws, so nothing is drawn twice at once, and whoever asks meanwhile gets
+the page before. A page is drawn when names, sizes or times of the run's files have changed, and only while
+somebody has asked of late: a page that nobody sees costs the training nothing. A page that cannot be drawn
+(a file half-copied, the folder gone) leaves the one before in its place, with the reason beside it. Files
+that are links out of the run folder are not read. A page takes a second of computing, which is several where
+cores are busy; so what has come since is told in a line of numbers to whoever asks, before it is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from isoscope.errors import IsoscopeError
+from isoscope.show.say.newest import newest_file, told_of
+from isoscope.show.watch.served import Watched, waiting_page, watched_page
+
+PAUSE = 0.25
+"""Seconds between two looks at the folder; after a page that took long, a quarter of that."""
+_OF_LATE = 15.0  # seconds: who has not asked for so long has gone
+_AGAIN = 5.0  # seconds until what failed is tried again though no file has changed
+_LONGEST = 240  # characters of a reason
+_PARTS = ("rows", "points")
+
+State = tuple[tuple[str, int, int], ...]
+"""Name, size and time (ns) of every file that the page is read from."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is shown: the page, when its newest rows came (None before the first), and what is wrong since."""
+
+    page: Watched
+    newest: float | None = None
+    trouble: str = ""
+    drawing: bool = False
+    come: str = ""
+
+    @property
+    def said(self) -> str:
+        """The line that stands on the page."""
+        of = "" if self.newest is None else f"as of {_clock(self.newest)}"
+        come = f"{self.come}; drawing it" if self.come else ""
+        since = self.trouble or come or ("drawing newer rows" if self.drawing and of else "")
+        return "; ".join(filter(None, [of, since])) or "reading the rows"
+
+
+class Watch:
+    """A run folder, and the newest page of it that could be drawn by `render`."""
+
+    def __init__(self, run: Path, render: Callable[[Path], str]) -> None:
+        self.run = run
+        self._render = render
+        self._look = Look(waiting_page(str(run)))
+        self._drawn: State | None = None  # what the last attempt was made of
+        self._again_at = math.inf
+        self._told: tuple[tuple[float, Path], str] = ((-math.inf, run), "")
+        self._asked = threading.Event()
+        self._asked_at = -_OF_LATE
+
+    def ask(self) -> Look:
+        """What there is to show, now; says that somebody is watching."""
+        self._asked_at = time.monotonic()
+        self._asked.set()
+        return replace(self._look, come=self._come())
+
+    @property
+    def trouble(self) -> str:
+        """What is waited for or went wrong at the last look; empty where nothing is."""
+        return self._look.trouble
+
+    def look(self) -> bool:
+        """Draw the page anew if the folder has changed since; whether it was drawn."""
+        try:
+            there = state(self.run)
+            lacking = wanting(self.run, there)
+            if lacking:
+                self._drawn = None
+                self._look = replace(self._look, trouble=lacking)
+                return False
+            if there == self._drawn and time.monotonic() < self._again_at:
+                return False
+            self._drawn, self._again_at = there, math.inf
+            self._look = replace(self._look, drawing=True)
+            refuse_links(self.run)
+            page = watched_page(self._render(self.run))
+        except Exception as reason:  # noqa: BLE001  half a run may break anything; the watch goes on
+            self._again_at = time.monotonic() + _AGAIN
+            self._look = replace(self._look, trouble=_told(reason, self.run), drawing=False)
+            return False
+        self._look = Look(page, max(when for name, _, when in there if name.startswith("rows/")) / 1e9)
+        return True
+
+    def _come(self) -> str:
+        """The newest file of rows in a line of numbers, where the page does not show it yet."""
+        shown = self._look.newest
+        try:
+            found = newest_file(self.run / "rows")
+            if found is None or (shown is not None and found[0] <= shown):
+                return ""
+            if self._told[0] != found:
+                refuse_links(self.run, [found[1]])
+                self._told = (found, told_of(found[1]))
+            return self._told[1]
+        except Exception:  # noqa: BLE001  what is wrong with it is said when it is drawn
+            return ""
+
+    def keep_looking(self, stop: threading.Event, say: Callable[[str], None] = lambda trouble: None) -> None:
+        """Look until told to stop; draws only while somebody asks, and the first page.
+
+        `say` is told what is waited for or went wrong when that changes; empty where nothing is any more.
+        """
+        said = ""
+        while not stop.is_set():
+            began = time.monotonic()
+            if self._look.newest is None or began - self._asked_at < _OF_LATE:
+                self.look()
+                if self.trouble != said:
+                    said = self.trouble
+                    say(said)
+                stop.wait(max(PAUSE, (time.monotonic() - began) / 4))
+            else:
+                self._asked.clear()
+                self._asked.wait(PAUSE)
+
+
+def state(run: Path) -> State:
+    """The files that a page is read from, as they are now; files that go meanwhile are left out."""
+    found = []
+    for part in _PARTS:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(run / part) as entries:
+            for entry in entries:
+                if entry.name.endswith(".parquet"):
+                    with suppress(FileNotFoundError):
+                        told = entry.stat()
+                        found.append((f"{part}/{entry.name}", told.st_size, told.st_mtime_ns))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        told = (run / "run.json").stat()
+        found.append(("run.json", told.st_size, told.st_mtime_ns))
+    return tuple(sorted(found))
+
+
+def wanting(run: Path, there: State) -> str:
+    """What is waited for; empty where there is a run with rows.
+
+    >>> wanting(Path("runs/nowhere"), ())
+    'waiting for runs/nowhere: the folder is not there'
+    """
+    names = [name for name, _, _ in there]
+    lacking = (
+        "the folder is not there" if not run.is_dir()
+        else "it has no run.json" if "run.json" not in names
+        else "it has no rows" if not any(name.startswith("rows/") for name in names)
+        else ""
+    )  # fmt: skip
+    return f"waiting for {run}: {lacking}" if lacking else ""
+
+
+def refuse_links(run: Path, files: Iterable[Path] | None = None) -> None:
+    """Raise where a file that would be read, or its folder, is a link that leads out of the run."""
+    root = run.resolve()
+    named = [run / "run.json", *(run / part for part in _PARTS)]
+    every = [*named, *(file for part in _PARTS for file in (run / part).glob("*.parquet"))]
+    for file in every if files is None else files:
+        if not file.resolve().is_relative_to(root):
+            raise IsoscopeError(
+                f"{file} is a link that leads out of the run folder, and a watched run is read from its own "
+                "folder alone; put the file there, or make the page with `isoscope report`."
+            )
+
+
+def _told(reason: Exception, run: Path) -> str:
+    """The reason in one line, without where the run is; of a defect, its kind is said too."""
+    text = " ".join(str(reason).split()).replace(f"{run}{os.sep}", "")[:_LONGEST]
+    what = text if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: {text}"
+    return f"newer rows cannot be shown: {what}"
+
+
+def _clock(seconds: float) -> str:
+    """The time of day, with the day where that is not today."""
+    when = datetime.fromtimestamp(seconds)
+    return f"{when:%H:%M:%S}" if when.date() == datetime.now().date() else f"{when:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,1 @@
+"""Download checkpoints ahead of use within a disk budget."""

@@ -1,0 +1,1 @@
+"""Which checkpoints there are, on disk or on the hub."""

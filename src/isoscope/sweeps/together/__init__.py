@@ -1,0 +1,1 @@
+"""Readings of all checkpoints together: change points, similarity, correlations."""

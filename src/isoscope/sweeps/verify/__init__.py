@@ -1,0 +1,1 @@
+"""Whether checkpoints are what their names say."""

@@ -1,0 +1,105 @@
+"""What a config says, without what may change along a training and change nothing.
+
+Paths, versions and switches of the library are left out, and old spellings are read as new ones: as
+transformers understands a config where it knows its kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from isoscope.models.source import quiet
+
+Settings = tuple[tuple[str, str], ...]
+_TURN = threading.Lock()  # what is silenced is silenced for all
+_HARMLESS = frozenset(
+    (
+        "_name_or_path",
+        "name_or_path",
+        "transformers_version",
+        "_commit_hash",
+        "use_cache",
+        "return_dict",
+        "output_attentions",
+        "output_hidden_states",
+        "gradient_checkpointing",
+        "attn_implementation",
+        "_attn_implementation",
+        "torchscript",
+        "_attn_implementation_autoset",
+        "_attn_implementation_internal",
+        "global_step",
+        "step",
+        "training_step",
+        "problem_type",
+        "id2label",
+        "label2id",
+    )
+)
+
+
+def settings_in(file: Path) -> tuple[str, Settings, str]:
+    """Digest and settings of a config.json, and what is wrong with it; empty where there is none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return "", (), ""
+    except (OSError, UnicodeDecodeError) as reason:
+        return "", (), f"cannot read {file}: {str(reason).splitlines()[0].rstrip('.')}."
+    digest, settings, fault = _settings_of(text)
+    return digest, settings, fault and fault.format(file=file)
+
+
+@lru_cache(maxsize=64)  # most checkpoints of a training have the same
+def _settings_of(text: str) -> tuple[str, Settings, str]:
+    """The same of the text of a config; what is wrong has a place, {file}, for where the text is."""
+    try:
+        said = json.loads(text)
+    except ValueError as reason:
+        line = str(reason).splitlines()[0].rstrip(".")
+        return "", (), f"cannot read {{file}}: {line.replace('{', '{{').replace('}', '}}')}."
+    if not isinstance(said, dict):
+        return "", (), f"{{file}} holds {type(said).__name__}, no settings by name."
+    found = tuple(sorted(_flat(_understood(said))))
+    return hashlib.blake2b(repr(found).encode(), digest_size=8).hexdigest(), found, ""
+
+
+def _understood(said: dict[str, Any]) -> Mapping[str, Any]:
+    """The config with its defaults, by transformers where it knows the kind; else as it is written.
+
+    Transformers is imported in the turn as well: a thread that comes while another imports it sees half of
+    it, and would take every kind for one that is not known.
+    """
+    said = {"dtype" if name == "torch_dtype" else name: value for name, value in said.items()}
+    if isinstance(said.get("dtype"), str):
+        said["dtype"] = said["dtype"].removeprefix("torch.")
+    kind = str(said.get("model_type"))
+    others = {name: value for name, value in said.items() if name != "model_type"}
+    with _TURN:
+        from huggingface_hub.errors import StrictDataclassError
+        from transformers import AutoConfig
+
+        wrong = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StrictDataclassError)
+        try:
+            with quiet():
+                return dict(AutoConfig.for_model(kind, **others).to_dict())
+        except wrong:  # it can still be compared
+            return said
+
+
+def _flat(said: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Every setting by its full name; None is as good as not there."""
+    for name, value in said.items():
+        if name in _HARMLESS or value is None:
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            told = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+            yield f"{before}{name}", told

@@ -1,0 +1,133 @@
+"""What is known of the checkpoints before they are measured, and the marks that it leaves on their rows.
+
+A fingerprint is made once: while the files of a checkpoint have the same names, sizes and times it is read
+from the run folder. Of the hub it is made of the hub's own hashes; a unit that was measured has one of the
+files themselves, which tells more, and is taken instead while the hub says the same of weights and config.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+from isoscope.results import store
+from isoscope.results.store import RunFolder
+from isoscope.results.trajectory import trajectory
+from isoscope.sweeps.find.checkpoints import Checkpoint
+from isoscope.sweeps.find.remote import remote_fingerprint
+from isoscope.sweeps.verify.fingerprint import Fingerprint, config_file, fingerprint
+from isoscope.sweeps.verify.integrity import Finding
+from isoscope.sweeps.work.aside import clear_aside
+from isoscope.sweeps.work.unit import DIGEST
+
+Progress = Callable[[int, int | None], None]
+
+
+def prints_of(
+    folder: RunFolder, checkpoints: Sequence[Checkpoint], *, workers: int, progress: Progress
+) -> dict[str, Fingerprint]:
+    """The fingerprint of each checkpoint by name; those of files that did not change are read, not made."""
+
+    def one(checkpoint: Checkpoint) -> Fingerprint:
+        return remote_fingerprint(checkpoint) if checkpoint.revision else _kept_print(folder, checkpoint)
+
+    found = {}
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        for done, (checkpoint, made) in enumerate(
+            zip(checkpoints, pool.map(one, checkpoints), strict=True), start=1
+        ):
+            found[checkpoint.name] = made
+            progress(done, len(checkpoints))
+    return found
+
+
+def _kept_print(folder: RunFolder, checkpoint: Checkpoint) -> Fingerprint:
+    file = folder.path / "fingerprints" / f"{folder._file(checkpoint.unit).stem}.json"
+    stamp = _stamp(checkpoint)
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        told = json.loads(file.read_text())
+        if told["stamp"] == stamp:
+            return Fingerprint.from_json(told["fingerprint"])
+    made = fingerprint(checkpoint)
+    file.parent.mkdir(exist_ok=True)
+    store.write_whole(file, json.dumps({"stamp": stamp, "fingerprint": made.to_json()}).encode())
+    clear_aside(folder, checkpoint.unit)
+    return made
+
+
+def _stamp(checkpoint: Checkpoint) -> list[list[object]]:
+    """Names, sizes and times of a checkpoint's files: where they are the same, so are the files.
+
+    Of a config that was given, its path and a hash of what it says: it is another's, and may be any file.
+    """
+    place = Path(checkpoint.address)
+    files = sorted(place.iterdir()) if place.is_dir() else [place, place.parent / "config.json"]
+    there = [file for file in files if file.is_file()]
+    stamp: list[list[object]] = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in there]
+    if checkpoint.config is not None:
+        given = config_file(checkpoint)
+        said = hashlib.sha256(given.read_bytes()).hexdigest()[:16] if given.is_file() else ""
+        stamp.append([str(given.absolute()), said])
+    return stamp
+
+
+def as_measured(
+    folder: RunFolder, checkpoints: Iterable[Checkpoint], prints: Mapping[str, Fingerprint]
+) -> dict[str, Fingerprint]:
+    """The same, and of checkpoints that were downloaded to be measured, what was found in their files then.
+
+    Files of this machine are read anew, and what is there now counts; so does what the hub lists now where it
+    is another. What could not be read then has no digest, and may be mended since: it is not kept either.
+    """
+    there, found = trajectory(folder).facts, dict(prints)
+    for checkpoint in checkpoints:
+        now, known = prints[checkpoint.name], there.get(checkpoint.unit, {})
+        kept = known.get("fingerprint")
+        if not checkpoint.revision or not now.digest or not isinstance(kept, str):
+            continue
+        then = Fingerprint.from_json(kept)
+        if then.digest and known.get(DIGEST) == now.identity:
+            found[checkpoint.name] = then
+    return found
+
+
+def by_checkpoint(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """The findings of each checkpoint, by its name."""
+    said: dict[str, list[Finding]] = {}
+    for finding in findings:
+        said.setdefault(finding.checkpoint, []).append(finding)
+    return said
+
+
+def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: Iterable[Finding]) -> None:
+    """Put the marks of what is found now on the rows of units that have others.
+
+    It may take a later checkpoint to see that an earlier one is wrong.
+    """
+    there, said = trajectory(folder).facts, by_checkpoint(findings)
+    for checkpoint in checkpoints:
+        now = said.get(checkpoint.name, [])
+        had = there.get(checkpoint.unit, {}).get("findings")
+        if isinstance(had, list) and had != [asdict(finding) for finding in now]:
+            _replace_marks(folder, checkpoint.unit, now)
+
+
+def _replace_marks(folder: RunFolder, unit: str, findings: Sequence[Finding]) -> None:
+    rows, facts = folder.frame(unit), folder.known(unit)
+    had = cast("list[dict[str, str]]", facts["findings"])
+    before = "; ".join(finding["words"] for finding in had)
+    now = "; ".join(finding.words for finding in findings)
+
+    def anew(note: str) -> str:
+        plain = note.removesuffix(before).removesuffix("; ") if before else note
+        return "; ".join(filter(None, [plain, now]))
+
+    rows["note"] = rows["note"].fillna("").map(anew).astype("str")
+    folder.write(unit, rows, {**facts, "findings": [asdict(finding) for finding in findings]})
+    clear_aside(folder, unit)

@@ -1,0 +1,1 @@
+"""Measure one checkpoint per unit, in processes of this machine or on Ray."""

@@ -1,0 +1,248 @@
+"""One unit of a sweep: one checkpoint is opened, measured, and its rows are kept.
+
+`measure_one` is a plain function of a plain record, so that a process, a Ray task and a loop do the same. It
+writes its own file and answers in a few words. Decided here: a checkpoint that cannot be measured is a row
+too, with its reason; memory that does not suffice is tried again with smaller batches; only a run folder that
+cannot be written to is an error of the sweep.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import IsoscopeError
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model, load
+from isoscope.models.survey import remembering
+from isoscope.results.schema import Row, frame
+from isoscope.results.store import RunFolder, read_run
+from isoscope.run.monitor.own import explained, own_rows
+from isoscope.run.observe.observation import Observation
+from isoscope.run.observe.observe import observe
+from isoscope.run.weigh.weigh import weigh
+from isoscope.run.weigh.weighed import Weighed
+from isoscope.sweeps.verify.fingerprint import fingerprint
+from isoscope.sweeps.verify.integrity import Finding
+from isoscope.sweeps.work.aside import clear_aside
+from isoscope.sweeps.work.job import Asked, Job, Opened, Outcome
+from isoscope.sweeps.work.samples import keep_sample
+from isoscope.sweeps.work.threads import so_many_threads
+
+FAILED = "failed"
+"""The measure, of no value, that tells why a checkpoint has no other rows."""
+DIGEST = "listed digest"
+"""The fact by which it is known whether a checkpoint is still what was measured."""
+OF_CHECKPOINT = "checkpoint"  # the kind of its row
+_NO_ROOM = ("can't allocate memory", "not enough memory", "out of memory")  # as torch says it
+
+
+def measure_one(job: Job) -> Outcome:
+    """Measure one checkpoint and keep its rows, or the reason why there are none."""
+    folder, unit, started = read_run(job.folder), job.checkpoint.unit, time.perf_counter()
+    with so_many_threads(job.asked.threads):
+        try:
+            found = _measured(job, folder)
+        except Exception as reason:  # noqa: BLE001  whatever a damaged checkpoint makes of any library
+            return fail(job, _sentence(reason), time.perf_counter() - started)
+        rows, facts, seen = found
+        seconds = time.perf_counter() - started
+        if seen is not None:
+            keep_sample(folder, unit, seen)
+        folder.write(unit, frame(mark(rows, job.findings)), {**facts, **_known(job, seconds)})
+    clear_aside(folder, unit)
+    return Outcome(unit, job.checkpoint.step, seconds, len(rows))
+
+
+def fail(job: Job, reason: str, seconds: float = 0.0) -> Outcome:
+    """Keep a row that says why this checkpoint could not be measured."""
+    folder, checkpoint = read_run(job.folder), job.checkpoint
+    row = Row(
+        run=folder.run.id,
+        model=job.asked.name,
+        revision=checkpoint.name,
+        step=checkpoint.step,
+        kind=OF_CHECKPOINT,
+        layer=None,
+        head=None,
+        measure=FAILED,
+        value=math.nan,
+        n=0,
+        note=reason,
+    )
+    facts = {**_known(job, seconds), FAILED: reason, "notes": [f"{checkpoint.name}: {reason}"]}
+    folder.write(checkpoint.unit, mark([row], job.findings), facts)
+    clear_aside(folder, checkpoint.unit)
+    return Outcome(checkpoint.unit, checkpoint.step, seconds, failed=reason)
+
+
+def mark(rows: Iterable[Row], findings: Sequence[Finding]) -> list[Row]:
+    """The rows with what is wrong with their checkpoint at the end of every note."""
+    words = [finding.words for finding in findings]
+    return [replace(row, note="; ".join(filter(None, [row.note, *words]))) for row in rows]
+
+
+Found = tuple[list[Row], dict[str, object], Observation | None]
+
+
+def _measured(job: Job, folder: RunFolder) -> Found:
+    """The rows, what is known, and the observation where there was one."""
+    asked, run = job.asked, folder.run.id
+    opened = None if asked.opener is None else asked.opener(job.checkpoint, asked.device)
+    rows: list[Row] = []
+    facts: dict[str, object] = {}
+    notes: list[str] = []
+    seen = None
+    if asked.what != "weights":
+        model, batches = _source(job, opened)
+        seen, smaller = _observed(asked, model, batches)
+        rows += seen.rows(run)
+        facts |= seen.known()
+        notes += [*seen.notes(), *smaller]
+        if opened is not None:
+            rows += own_rows(opened.told, seen, run)
+            facts["explained"] = explained(opened.told)
+    if asked.what != "measure":
+        weighed = _weighed(job, opened)
+        name, step = job.checkpoint.name, job.checkpoint.step
+        rows += [replace(row, model=asked.name, revision=name, step=step) for row in weighed.rows(run)]
+        facts = {**weighed.facts, **facts}
+        notes += weighed.notes()
+    return rows, {**facts, "notes": notes}, seen
+
+
+def _source(job: Job, opened: Opened | None) -> tuple[Model, Callable[[int | None], Any]]:
+    """The model as rows call it, and its data in batches of a size (None: as they come)."""
+    asked, checkpoint = job.asked, job.checkpoint
+    if opened is not None:
+        return _called(opened.model, job), lambda size: _split(opened.batches, size)
+    found = load(
+        job.place or checkpoint.address,
+        revision=None if job.place else checkpoint.revision or None,
+        device=asked.device,
+        dtype=asked.dtype,
+        config=checkpoint.config,
+        trust_remote_code=asked.trust_remote_code,
+    )
+    return _called(found, job), lambda size: open_data(
+        asked.data,
+        found,
+        limit=asked.limit,
+        max_length=asked.max_length,
+        batch_size=size or asked.batch_size,
+        tokens=asked.tokens,
+        seed=asked.seed,
+    )
+
+
+def _called(model: Model, job: Job) -> Model:
+    """A model as rows call it: all checkpoints are one model."""
+    checkpoint = job.checkpoint
+    return replace(model, name=job.asked.name, revision=checkpoint.name, step=checkpoint.step)
+
+
+def _observed(
+    asked: Asked, model: Model, batches: Callable[[int | None], Any]
+) -> tuple[Observation, list[str]]:
+    """The observation; where memory does not suffice, of batches of half the size, down to one."""
+    size: int | None = None
+    while True:
+        data = batches(size)
+        try:
+            with remembering():
+                seen = observe(
+                    model,
+                    data,
+                    measures=asked.measures,
+                    layers=asked.layers,
+                    heads=asked.heads,
+                    counterfactual=asked.counterfactual,
+                    seed=asked.seed,
+                    memory=asked.memory,
+                )
+        except Exception as reason:
+            tried = size or max(map(len, data), default=1)
+            if not out_of_memory(reason) or tried == 1:
+                raise
+        else:
+            told = f"memory did not suffice for larger batches: it was measured with batches of {size}"
+            return seen, [] if size is None else [told]
+        size = max(1, tried // 2)
+        gc.collect()  # what the failed pass held is let go of before the next
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _weighed(job: Job, opened: Opened | None) -> Weighed:
+    asked, checkpoint = job.asked, job.checkpoint
+    if opened is not None:
+        return weigh(opened.model, length=asked.length, seed=asked.seed)
+    return weigh(
+        job.place or checkpoint.address,
+        revision=None if job.place else checkpoint.revision or None,
+        config=checkpoint.config,
+        length=asked.length,
+        seed=asked.seed,
+    )
+
+
+def out_of_memory(reason: BaseException) -> bool:
+    """Whether an error, or what it came from, says that memory does not suffice.
+
+    >>> out_of_memory(RuntimeError("CUDA out of memory")), out_of_memory(OSError("no such file"))
+    (True, False)
+    """
+    if isinstance(reason, MemoryError | torch.OutOfMemoryError):
+        return True
+    if isinstance(reason, RuntimeError) and any(words in str(reason).lower() for words in _NO_ROOM):
+        return True
+    return reason.__cause__ is not None and out_of_memory(reason.__cause__)
+
+
+def _split(batches: Sequence[Any], size: int | None) -> list[Any]:
+    """Batches of at most this size, where they are tensors."""
+    if size is None:
+        return list(batches)
+    return [
+        part for each in batches for part in (torch.split(each, size) if isinstance(each, Tensor) else [each])
+    ]
+
+
+def _known(job: Job, seconds: float) -> dict[str, object]:
+    """What a unit keeps of its checkpoint.
+
+    Of one that was downloaded, the fingerprint is of its files: the hub's hashes say less.
+    """
+    checkpoint, listed = job.checkpoint, job.fingerprint
+    found = fingerprint(replace(checkpoint, address=job.place, revision="")) if job.place else listed
+    return {
+        "checkpoint": {
+            "name": checkpoint.name,
+            "step": checkpoint.step,
+            "address": checkpoint.address,
+            "revision": checkpoint.revision,
+        },
+        DIGEST: "" if listed is None else listed.identity,
+        "fingerprint": None if found is None else found.to_json(),
+        "findings": [asdict(finding) for finding in job.findings],
+        "seconds": round(seconds, 3),
+    }
+
+
+def _sentence(reason: BaseException) -> str:
+    """The first line of what went wrong; what is no error of isoscope's own is called by its kind."""
+    line = (str(reason).strip().splitlines() or [""])[0].rstrip(". ")
+    if out_of_memory(reason):
+        return f"out of memory, even with the smallest batches: {line or type(reason).__name__}"
+    return (
+        line
+        if isinstance(reason, IsoscopeError) and line
+        else f"{type(reason).__name__}: {line}".rstrip(": ")
+    )

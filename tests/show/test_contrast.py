@@ -1,0 +1,133 @@
+"""What is shown of a contrast: the words, the panels of the page, and the figure for print."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isoscope.kinds.contrast.page import contrast_page, contrast_sections
+from isoscope.kinds.contrast.printed import printed
+from isoscope.kinds.contrast.sentences import finding, findings, span
+from isoscope.lab.contrast.fit import Fitted, fit
+from isoscope.results.schema import Run, frame
+from tests.lab.test_contrast_fit import LAYERS, made, planted, row
+
+TOLD = {"relative_drift": {"title": "relative drift", "formula": "‖x̄‖/mean‖x‖", "says": "how far"}}
+RUN = Run("contrast", "arms on <b>", {"reference": "softmax"}, TOLD)
+
+
+def noisy(arm: str, seed: int, layer: int, at: float) -> float:
+    return planted(arm, seed, layer, at) + float(
+        np.random.default_rng([seed, layer, len(arm)]).normal(0, 0.02)
+    )
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    """Two arms that differ, one that does not, a control, and one with no entropy in common."""
+    control = [row("control", None, seed, "layer", layer, "relative_drift", 5.0 + 0.01 * seed)
+               for seed in range(4) for layer in LAYERS]  # fmt: skip
+    driven = made(noisy, seeds=4, arms=("softmax", "qk-norm", "<i>same</i>"))
+    return pd.concat([driven, frame(control)], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(rows: pd.DataFrame) -> Fitted:
+    return fit(rows, "softmax", ("qk-norm", "<i>same</i>", "control"))
+
+
+def whole(fitted: Fitted) -> pd.DataFrame:
+    return fitted.differences[fitted.differences.layer == 0]
+
+
+def test_the_headline_names_who_differs_and_how_surely(fitted: Fitted) -> None:
+    told = finding(fitted.differences, fitted.arms, TOLD)
+    assert re.fullmatch(
+        r"At the same entropy the relative drift is higher with qk-norm \(0\.4\d* \[0\.\d+, 0\.\d+\]\) than "
+        r"with softmax\.",
+        told,
+    )
+    (drift, *_) = [each for each in findings(whole(fitted), TOLD) if each.startswith("Relative drift")]
+    assert "higher with qk-norm (" in drift
+    assert "control (" in drift  # in its sentence, though not in the headline
+    assert "not told apart: <i>same</i>" in drift
+    assert span(whole(fitted)).startswith("Shaded: the entropies that every arm reached from every seed, 0.3")
+
+
+def test_what_cannot_be_said_is_not_said(rows: pd.DataFrame) -> None:
+    few = rows[rows.revision.str.endswith(("seed 0", "seed 1"))]
+    found = fit(few, "softmax")
+    assert finding(found.differences, found.arms, TOLD) == (
+        "2 seeds: too few for an interval, so no arm can be told from softmax."
+    )
+    assert all("too few seeds to tell" in each for each in findings(whole(found), TOLD))
+    apart = fit(made(planted, shift={"qk-norm": 0.6}), "softmax")
+    assert finding(apart.differences, apart.arms, TOLD) == (
+        "No arm has entropies in common with softmax: nothing can be compared."
+    )
+    assert "no number: qk-norm (no common range of entropies)" in findings(whole(apart), TOLD)[0]
+    assert span(whole(apart)) == "Not all arms have a range of entropies in common; none is shaded."
+    nothing = fit(frame([]), "softmax")
+    assert finding(nothing.differences, nothing.arms, TOLD) == "Nothing can be compared yet."
+    same = fit(made(lambda arm, seed, layer, at: seed - at), "softmax")
+    assert finding(same.differences, same.arms, TOLD).startswith(
+        "At the same entropy no arm can be told from"
+    )
+
+
+def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None:
+    sections = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
+    assert [section.family for section in sections] == ["differences", *(f"layer-{i}" for i in range(4))]
+    assert [section.shown.folded for section in sections] == [False, False, True, True, True]
+    for section in sections[1:]:
+        layer = int(section.family[-1])
+        for panel in section.small:
+            (measure,) = panel.measures
+            own = fitted.points[(fitted.points.measure == measure) & (fitted.points.layer == layer)]
+            marks = [trace for trace in panel.figure.data if trace.mode == "markers"]
+            assert sum(len(trace.x) for trace in marks) == own.entropy.notna().sum()
+            for line in (trace for trace in panel.figure.data if trace.mode == "lines"):
+                assert own.entropy.min() <= min(line.x) < max(line.x) <= own.entropy.max()
+            assert len(panel.figure.layout.shapes) == 1  # the common range
+
+
+def test_a_dot_is_full_where_its_interval_leaves_zero_out(fitted: Fitted) -> None:
+    (first, *_) = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
+    (panel,) = [each for each in first.small if each.measures == ("relative_drift",)]
+    full = {trace.y[0]: trace.marker.symbol for trace in panel.figure.data}
+    assert full == {
+        "qk-norm": "circle", "&lt;i&gt;same&lt;/i&gt;": "circle-open", "control": "circle",
+    }  # fmt: skip
+
+
+def test_the_page_escapes_and_is_whole(rows: pd.DataFrame, fitted: Fitted) -> None:
+    told = (fitted.points, fitted.lines, fitted.differences, fitted.arms)
+    text = contrast_page(RUN, rows, {"unit": {"notes": ["a <note>"]}}, *told)
+    assert "At the same entropy the relative drift is higher" in text
+    assert "a &lt;note&gt;" in text
+    assert "<i>same</i>" not in text
+    for layer in LAYERS:
+        assert f'id="layer-{layer}"' in text
+
+
+@pytest.mark.parametrize("arms", [2, 9])
+def test_the_figure_for_print(arms: int) -> None:
+    names = ("softmax", *(f"arm {i}" for i in range(1, arms)))
+    found = fit(made(noisy, seeds=3, arms=names), "softmax")
+    bodies = printed(found.points, found.lines, found.differences, found.arms, TOLD)
+    assert set(bodies) == {"svg", "pdf"}
+    assert bodies["pdf"].startswith(b"%PDF")
+    text = bodies["svg"].decode()
+    for name in (*names, "Relative drift", "normalised entropy", "difference from softmax"):
+        assert name in text  # as text, which a reader can search
+    assert bodies == printed(found.points, found.lines, found.differences, found.arms, TOLD)
+
+
+def test_nothing_to_print() -> None:
+    nothing = fit(frame([]), "softmax")
+    assert printed(nothing.points, nothing.lines, nothing.differences, nothing.arms, TOLD) == {}
+    alone = fit(made(planted, arms=("softmax",)), "softmax")
+    assert printed(alone.points, alone.lines, alone.differences, alone.arms, TOLD)

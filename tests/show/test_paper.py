@@ -1,0 +1,97 @@
+"""The page of a paper: verdicts in words, every name escaped, charts as they were asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from isoscope.kinds.reproduce.page import ClaimTold, paper_page
+from isoscope.results.schema import Run
+from isoscope.show.charts import Chart, Series
+from isoscope.show.draw.matplotlib.charts import printed
+from isoscope.show.draw.plotly.charts import looks, panel
+
+CHART = Chart(
+    "Cosine </script><b>",
+    "layer",
+    "",
+    [
+        Series("one", [0.0, 1.0], [0.1, 0.2], [0.0, math.nan], [0.3, math.nan]),
+        Series("two", [0.0, 1.0], [0.4, math.nan]),
+        Series("three", [0.0, 1.0], [0.4, 0.5], style="dots"),
+    ],
+    levels=((0.1, "chance"),),
+)
+RUN = Run("reproduce", "A paper <i>", {"paper": "toy", "scale": "laptop"}, {}, {"isoscope": "0"})
+
+
+def told(held: bool | None, word: str, charts: tuple[Chart, ...] = (CHART,)) -> ClaimTold:
+    return ClaimTold(
+        f"claim-{word[:3]}", "A <claim>", "More `code`.", held, word, "0.1 & more.", "So.", charts=charts
+    )
+
+
+def test_verdicts_are_told_in_words_and_names_are_escaped() -> None:
+    claims = [told(True, "as expected"), told(False, "not as expected"), told(None, "undecided", ())]
+    page = paper_page(RUN, "someone", "1 of 3.", claims, [("all <else>", "It is a toy.")], {})
+    for word, sign in (("as expected", "✓"), ("not as expected", "✗"), ("undecided", "?")):
+        assert re.search(rf"{re.escape(sign)}</span> {word}</span>", page)
+    body = page.split("<script>")[0]
+    assert "A &lt;claim&gt;" in body
+    assert "<code>code</code>" in body
+    assert "all &lt;else&gt;" in body
+    assert "</script><b>" not in body.replace("Cosine &lt;/script&gt;&lt;b&gt;", "")
+    assert body.count('class="plot"') == 2
+    for text in re.findall(r'<script type="application/json">(.*?)</script>', body):
+        assert json.loads(text)["data"]
+
+
+def test_a_series_keeps_its_colour_and_intervals_that_are_not_there_are_not_drawn() -> None:
+    other = Chart("other", "step", "", [Series("two", [1.0, 10.0], [1.0, 2.0])], log_x=True, log_y=True)
+    first, second = looks([CHART, other])
+    assert first["two"] == second["two"]
+    figure = panel(CHART, first).figure
+    assert list(figure.data[0].error_y.array) == pytest.approx([0.2, 0.0])
+    assert figure.data[1].y[1] is None
+    assert list(figure.layout.xaxis.tickvals) == [0, 1]
+    log = panel(other, second)
+    assert (log.figure.layout.xaxis.type, log.remark) == ("log", "log scale")
+
+
+def test_many_series_are_told_apart_and_ordered_ones_by_shade() -> None:
+    many = Chart("many", "x", "", [Series(str(i), [0.0], [0.0], style="dots") for i in range(9)])
+    (own,) = looks([many])
+    assert len({(look.pair, look.turn) for look in own.values()}) == 9
+    (shades,) = looks([Chart("o", "x", "", many.series[:3], ordered=True)])
+    assert len({look.pair for look in shades.values()}) == 3
+
+
+def test_names_stand_side_by_side_unless_the_key_says_them() -> None:
+    named = Chart("n", "", "", [Series("a", ["left", "right"], [0.0, 1.0], style="dots")])
+    assert panel(named, looks([named])[0]).figure.layout.xaxis.showticklabels
+    keyed = Chart("n", "", "", [Series(name, [name], [0.0], style="dots") for name in "ab"])
+    assert not panel(keyed, looks([keyed])[0]).figure.layout.xaxis.showticklabels
+
+
+def test_the_figure_for_print_has_text_and_is_the_same_twice() -> None:
+    made = printed([CHART, CHART, CHART, CHART])
+    assert set(made) == {"svg", "pdf"}
+    assert b"chance" in made["svg"]
+    assert made == printed([CHART, CHART, CHART, CHART])
+    assert printed([]) == {}
+
+
+def test_a_series_of_unequal_lengths_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 x"):
+        Series("a", [0.0, 1.0], [0.0])
+
+
+def test_a_centred_chart_has_the_origin_in_its_middle() -> None:
+    chart = Chart("", "", "", [Series("a", [1.0, -4.0], [2.0, math.nan])], centred=True)
+    assert chart.reach == pytest.approx(4.2)
+    drawn = panel(chart, looks([chart])[0]).figure
+    assert list(drawn.layout.xaxis.range) == list(drawn.layout.yaxis.range) == [-chart.reach, chart.reach]
+    assert Chart("", "", "", [], centred=True).reach > 0
