@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.colours import MODELS, SOFT, Pair, sequence
 from isoscope.show.draw.plotly.marks import HEIGHT, blank, scale
 from isoscope.show.figures.panels import Drawn, Panel

@@ -15,7 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from isoscope.kinds.contrast.sentences import CHANCE, LAYER, as_they_came, finding, findings, span, telling
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.colours import GRID, INK, MODELS, SOFT, Pair
 from isoscope.show.draw.plotly.marks import HEIGHT, SYMBOLS, blank
 from isoscope.show.figures.panels import Drawn, Panel
