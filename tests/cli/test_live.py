@@ -12,10 +12,11 @@ from rich.console import Console
 from isoscope.cli.screen.live import LiveView
 from isoscope.cli.screen.live_table import LENGTH, History, layers_table, sparkline
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import language, probe
+from tests.typed import frame
 
 
 class Clock:

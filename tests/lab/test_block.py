@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.block.block import OF_VECTORS, Setting, Unit, fresh, make, read_unit, run_of, unit_of, units
+from isoscope.lab.block.block import OF_VECTORS, Setting, Unit, fresh, make, read_unit, run_of, units
 from isoscope.lab.block.parts import look_inside, read_scores
 from isoscope.lab.block.seeds import curve, fixed_points, kept_norm, over_seeds
 from isoscope.results.row import frame
@@ -208,5 +208,3 @@ def test_what_cannot_be() -> None:
         Setting(sequences=1)
     with pytest.raises(IsoscopeError, match="7 heads do not divide a width of 768"):
         Setting(heads=7)
-    with pytest.raises(IsoscopeError, match="rows of a block are of"):
-        unit_of("bert", "main")

@@ -22,9 +22,10 @@ from isoscope.lab.train.training import Recipe
 from isoscope.models.source import Model
 from isoscope.results.points import Points, points_frame
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.store import RunFolder
 from tests.conftest import Answer
+from tests.typed import frame
 
 TINY = Experiment(layers=2, width=8, heads=2, length=8, recipe=Recipe(steps=2, batch_size=2))
 PENALTIES = ("none", "cosreg=-1", "locater=.1,target=1,keep=.5")

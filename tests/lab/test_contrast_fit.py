@@ -12,7 +12,8 @@ import pytest
 
 from isoscope.lab.contrast.fit import Fitted, common, fit, lines_of, points_of
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
+from tests.typed import frame
 
 AIMS = (0.35, 0.55, 0.75)
 LAYERS = (1, 2, 3)

@@ -9,8 +9,9 @@ from isoscope.papers.bao2024.collapse import ALONG
 from isoscope.papers.bao2024.heads import MODEL
 from isoscope.papers.bao2024.penalty import MAIN, NONE, SHALLOW, arm
 from isoscope.papers.bao2024.walks import GROWING, LOCALISED, MADE, SPREADS, TRACED, TRACELESS, WALKED
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from tests.papers.cases import Case, row
+from tests.typed import frame
 
 SEEDS = (0, 1, 2)
 DEEPER = "4 layers, 4 heads"

@@ -9,8 +9,9 @@ import pandas as pd
 from isoscope.papers.godey2024.arms import ARMS
 from isoscope.papers.godey2024.counterfactual import AS_IS, RANDOM, WITHOUT
 from isoscope.papers.godey2024.drift import correlations
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from tests.papers.cases import Case, row
+from tests.typed import frame
 
 SEEDS = (0, 1, 2)
 TRANSFORMERS = [arm.name for arm in ARMS if arm.attends]

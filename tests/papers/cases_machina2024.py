@@ -8,8 +8,9 @@ import pandas as pd
 
 from isoscope.papers.machina2024.judging import I_OWN, I_UNIT
 from isoscope.papers.machina2024.weighing import GRADIENT, INPUT, OUTPUT, PARAMETERS, TIED
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from tests.papers.cases import Case, row
+from tests.typed import frame
 
 Seeds = Sequence[float]
 BETWEEN = "mean_cosine_between"

@@ -16,10 +16,10 @@ from isoscope.papers.paper import Paper, headline, judged, left, make, run_of
 from isoscope.papers.table import PAPERS, paper_of
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
-from isoscope.results.row import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.show.charts import Chart, Series
 from tests.papers.cases import row, tiny_workshop
+from tests.typed import frame
 
 CLAIMS = [(paper.name, claim) for paper in PAPERS for claim in paper.claims]
 NAMED = [f"{paper} {claim.name}" for paper, claim in CLAIMS]

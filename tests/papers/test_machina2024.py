@@ -22,11 +22,11 @@ from isoscope.papers.machina2024.frequency import Gradient, along_drift, as_type
 from isoscope.papers.machina2024.judging import I_OWN, I_UNIT, PUBLIC, by_group, changes, pick
 from isoscope.papers.machina2024.weighing import INPUT, OUTPUT, TIED, vocabularies
 from isoscope.papers.workshop import Workshop
-from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from isoscope.stats.types import Types
 from tests.models.tiny import CONFIGS, tokenizer
 from tests.papers.cases import row, tiny_workshop
+from tests.typed import frame
 
 CLAIMS = [pytest.param(claim, id=claim.name) for claim in PAPER.claims]
 

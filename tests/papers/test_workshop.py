@@ -23,9 +23,9 @@ from isoscope.papers.lines import along
 from isoscope.papers.scales import SCALES, scale_of
 from isoscope.papers.workshop import LONGEST, Workshop, parse_data, read_training, reopened
 from isoscope.results.reading import Reading
-from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
+from tests.typed import frame
 
 
 def test_a_model_is_trained_once_and_read_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from tests.lab.test_contrast_fit import made as trials
 from tests.show import made, made_sweep, made_training, made_weights
+from tests.typed import frame
 
 HOSTILE = "_a$b_c$<script>x</script>/\n%s"
 BERT = "bert-base-uncased"

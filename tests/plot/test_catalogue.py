@@ -12,7 +12,6 @@ from PIL import Image
 
 from isoscope.errors import IsoscopeError
 from isoscope.plot.catalogue.catalogue import figures
-from isoscope.results.row import frame
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.show.charts import Chart, Series
@@ -20,6 +19,7 @@ from isoscope.show.draw.matplotlib.sheet import Offered
 from tests.plot.made import HOSTILE, KINDS, folder
 from tests.show import made
 from tests.tiers import nightly
+from tests.typed import frame
 
 NAMED = {
     "measure": ["layers", "heads", "clouds", "directions", "drift-and-norms", "spectrum", "attention"],

@@ -8,9 +8,9 @@ import re
 import torch
 
 import isoscope
-from isoscope.results.row import frame
 from isoscope.show.notebook import MOST_LINES, html_of
 from tests.show import made, made_weights
+from tests.typed import frame
 
 
 def test_a_cloud_shows_its_headline_and_values() -> None:

@@ -16,8 +16,8 @@ from isoscope.kinds.advise.sentences import PARTS, WRITERS, advice, headline
 from isoscope.repair.advise.advise import advise
 from isoscope.repair.advise.sample import halves
 from isoscope.results.reading import Reading
-from isoscope.results.row import frame
 from isoscope.show.readings import SiteReading
+from tests.typed import frame
 
 
 def number(value: float, reach: float = 0.01, null: float = 0.0) -> SiteReading:

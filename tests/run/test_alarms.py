@@ -14,11 +14,12 @@ from torch.nn import functional
 
 import isoscope
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.run.monitor import alarms
 from isoscope.run.monitor.alarms import Alarm, AlarmRaised
 from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import WIDTH, Language, ids, language, loss_of, probe
+from tests.typed import frame
 
 
 def run(

@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.run.compare import ALL, EXPLANATIONS, _exact, correlations
+from tests.typed import frame
 
 
 def layers(model: str, cosine: np.ndarray, drift: np.ndarray, norm: np.ndarray) -> list[Row]:

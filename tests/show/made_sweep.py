@@ -13,6 +13,7 @@ from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN, FAILED
 from tests.show.made import EXPLAINED, row
+from tests.typed import frame
 
 STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000]
 JUMP = 64
@@ -131,7 +132,6 @@ def a_sweep(
     folder = open_run(path / "sweep", run)
     for step in steps:
         found = (findings or {}).get(step, [])
-        words = "; ".join(str(one["words"]) for one in found)
         facts = {"findings": found, "checkpoint": {"name": named(step), "step": step}, "notes": []}
         if step in (failed or {}):
             reason = (failed or {})[step]
@@ -139,11 +139,10 @@ def a_sweep(
             folder.write(named(step), [lost], {**facts, "failed": reason})
             continue
         made = [*look(step, layers=layers, heads=heads), *(weighed(step) if weights else [])]
-        marked = [Row(**{**vars(one), "note": words or one.note}) for one in made]
-        folder.write(named(step), marked, facts)
+        folder.write(named(step), frame(made), facts)
     if together:
         measured = [step for step in steps if step not in (failed or {})]
         known = {"series looked at for changes": 40, "explained": {}, "notes": []}
         points = points_frame(moving(measured, heads))
-        folder.write(BETWEEN, between(measured, layers, heads), known, points)
+        folder.write(BETWEEN, frame(between(measured, layers, heads)), known, points)
     return folder

@@ -6,9 +6,10 @@ import math
 
 import pandas as pd
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.run import Run
 from tests.show.made import EXPLAINED, row
+from tests.typed import frame
 
 WATCHED = {
     "not_a_number": "NaN or Inf was seen.",

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show.say.words import headline, sentences
 from tests.show.made import row
+from tests.typed import frame
 
 BETWEEN = "mean_cosine_between"
 HEADLINE = "headline"

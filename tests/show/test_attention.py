@@ -6,12 +6,13 @@ import math
 
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show import colours
 from isoscope.show.figures.maps import CELL, TALLEST, maps
 from isoscope.show.figures.panels import Drawn, figures
 from isoscope.show.say.words import headline, sentences
 from tests.show.made import attended, attention_rows, layered, row
+from tests.typed import frame
 
 DRIFT, CROSS = "drift in attention", "cross_attention"
 

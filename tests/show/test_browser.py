@@ -8,13 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show.colours import AMOUNT, MEASURES
 from isoscope.show.page.page import page
 from tests.show.browser import Opened, brightness
 from tests.show.made import a_run, attended, clouds, compared, layered, part_rows, row, trained, whole
 from tests.show.test_clouds import pictures
 from tests.tiers import nightly
+from tests.typed import frame
 
 HOSTILE = [
     row("mean_cosine_between", 0.1 * i, half=0.01, layer=i, model="</script><b>", note="%{x}")

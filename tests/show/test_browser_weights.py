@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from isoscope.results.row import frame
 from isoscope.show.figures.weights.planes import AREAS
 from isoscope.show.page.page import page
 from tests.show import made_weights as made
@@ -17,6 +16,7 @@ from tests.show.browser import Opened
 from tests.show.made import attended, whole
 from tests.show.test_clouds import pictures as clouds
 from tests.tiers import nightly
+from tests.typed import frame
 
 STATUS = ".weighed [role=status]"
 RINGS = """() => [...document.querySelectorAll('.planes .plot')].map(({ data }) => {

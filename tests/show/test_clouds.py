@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.row import frame
 from isoscope.show.figures import clouds
 from isoscope.show.figures.clouds import AXES, album
 from isoscope.show.page.page import page
 from tests.show.made import a_run, attended
+from tests.typed import frame
 
 ROWS = frame(attended())
 

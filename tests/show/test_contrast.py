@@ -12,9 +12,9 @@ from isoscope.kinds.contrast.page import contrast_page, contrast_sections
 from isoscope.kinds.contrast.printed import printed
 from isoscope.kinds.contrast.sentences import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
-from isoscope.results.row import frame
 from isoscope.results.run import Run
 from tests.lab.test_contrast_fit import LAYERS, made, planted, row
+from tests.typed import frame
 
 TOLD = {"relative_drift": {"title": "relative drift", "formula": "‖x̄‖/mean‖x‖", "says": "how far"}}
 RUN = Run("contrast", "arms on <b>", {"reference": "softmax"}, TOLD)

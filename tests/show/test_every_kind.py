@@ -20,7 +20,7 @@ from isoscope.repair.advise.advise import GEOMETRY, advise
 from isoscope.repair.advise.explained import EXPLAINED as OF_ADVICE
 from isoscope.repair.advise.sample import halves
 from isoscope.repair.impact.words import explanations
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.provenance import new_run
@@ -31,6 +31,7 @@ from tests.show import made, made_sweep
 from tests.show.browser import Opened, brightness, violations
 from tests.show.test_clouds import pictures
 from tests.tiers import nightly
+from tests.typed import frame
 
 KINDS = (
     "measure", "compare", "weights", "sweep", "train", "contrast", "block", "reproduce", "impact", "advise",

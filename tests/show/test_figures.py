@@ -6,12 +6,13 @@ import math
 
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show.figures.comparison import scatter
 from isoscope.show.figures.panels import Drawn, figures
 from isoscope.show.measures import FAMILIES, family_of
 from isoscope.show.panels import DASHED, INSTEAD, MAPS, SCALES, TOGETHER
 from tests.show.made import clouds, compared, layered, part_rows, row, trained, whole
+from tests.typed import frame
 
 BETWEEN = "mean_cosine_between"
 

@@ -17,7 +17,7 @@ from isoscope.cli.pages import page_of
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.sweep.page import sweep_page
 from isoscope.results.points import points_frame
-from isoscope.results.row import COLUMNS, frame
+from isoscope.results.row import COLUMNS
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN
@@ -29,6 +29,7 @@ from tests.show.made_sweep import TOLD, between, moving
 from tests.show.test_clouds import pictures
 from tests.show.test_every_kind import DRAWN, KINDS, folder_once, seen
 from tests.tiers import nightly
+from tests.typed import frame
 
 NAME = """<script>window.bad = 1</script><img src=x onerror="window.bad = 2">'"&amp;`%{x}"""
 FIXED = ("as it is", "before")  # what the rows of an impact and of advice are told by

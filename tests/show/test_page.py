@@ -12,12 +12,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.run import Run
 from isoscope.show.draw.plotly.library import carried, library
 from isoscope.show.page.page import page
 from isoscope.show.page.tables import MOST_ROWS
 from tests.show.made import a_run, attended, clouds, compared, layered, row, trained, whole
+from tests.typed import frame
 
 EVIL = "<script>alert(1)</script>"
 

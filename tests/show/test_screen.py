@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from isoscope.cli.screen import terminal as screen
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from tests.show.made import attended, compared, layered, row, site_rows, whole
+from tests.typed import frame
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: list[Row]) -> list[str]:

@@ -13,11 +13,12 @@ from isoscope.cli.screen.block import finding, finding_of_norms
 from isoscope.kinds.contrast import sentences as sentences_contrast
 from isoscope.kinds.impact import effects as impact_rows
 from isoscope.results.reading import Reading
-from isoscope.results.row import frame
 from tests.show.made import row
 from tests.show.said import Case, Line, Say
+from tests.typed import frame
 
 NAN = math.nan
+CONTROL, PAIR = "without attention: the same at every entropy", "in the range of this arm and the reference"
 
 
 def differing(
@@ -25,11 +26,11 @@ def differing(
 ) -> dict[str, object]:
     line = {"measure": measure, "layer": 0, "arm": arm, "value": (low + high) / 2, "low": low, "high": high}
     line |= {"least": low, "most": high, "n": 3, "at": 0.5, "range_low": 0.4, "range_high": 0.6, "note": note}
+    line["control"] = note == CONTROL
     return line | given
 
 
 COLUMNS = list(differing("", 0.0, 0.0))
-CONTROL, PAIR = "without attention: the same at every entropy", "in the range of this arm and the reference"
 LOST = {"value": NAN, "low": NAN, "high": NAN, "range_low": NAN, "at": NAN}
 FEW = {"low": NAN, "high": NAN, "n": 2}
 
@@ -68,7 +69,7 @@ CONTRAST: tuple[Line, ...] = (
     (
         "the relative drift is higher",
         headed(differing("a", 0.1, 0.2, note=PAIR)),
-        headed({**HIGHER, "note": CONTROL}),
+        headed({**HIGHER, "note": CONTROL, "control": True}),
     ),
     ("drift is higher", headed(HIGHER), headed({**HIGHER, "measure": "isoscore"})),
     (
@@ -83,8 +84,8 @@ CONTRAST: tuple[Line, ...] = (
     ),
     (
         "No arm has an entropy at which it could be held",
-        headed({**HIGHER, "note": CONTROL}),
-        headed({**HIGHER, "note": CONTROL}, SAME),
+        headed({**HIGHER, "note": CONTROL, "control": True}),
+        headed({**HIGHER, "note": CONTROL, "control": True}, SAME),
     ),
     (
         "2 seeds: too few for an interval, so no arm can be told from softmax.",
@@ -148,7 +149,7 @@ CONTRAST: tuple[Line, ...] = (
 def effect(
     repair: str, note: str, value: float = 0.1, measure: str = "spearman.pairs", layer: int | None = 1
 ) -> impact_rows.Effect:
-    by = Reading(value, 400, 0.0, value - 0.03, value + 0.03, note)
+    by = Reading(value, 400, 0.0, value - 0.03, value + 0.03, note, note)
     return impact_rows.Effect(("layer", layer), measure, repair, 0.5, 0.5 + value, by, (0.4, 0.0))
 
 
@@ -172,7 +173,7 @@ AT = [
     replace(effect("o", "hurt"), place=("output", None)),
 ]
 ALIKE = impact_rows.Effect(
-    ("layer", 1), "spearman", "a", 0.5, 0.5, Reading(0.0, 9, 0.0, 0.0, 0.0, "no difference"), (0, 0)
+    ("layer", 1), "spearman", "a", 0.5, 0.5, Reading(0.0, 9, 0.0, 0.0, 0.0, tag="no difference"), (0, 0)
 )
 
 

@@ -10,13 +10,14 @@ from functools import partial
 import pytest
 
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words, opening
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory
 from isoscope.show.page.swept import Finding
 from isoscope.show.readings import read
 from isoscope.show.say.training import changed
 from tests.show.made import row
 from tests.show.said import Case, Line, Say, along, layers
+from tests.typed import frame
 
 NAN = math.nan
 LAST = "cka_last_checkpoint"

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from isoscope.results.row import frame
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.draw.plotly.library import carried
 from isoscope.show.draw.plotly.marks import blank
@@ -27,6 +26,7 @@ from isoscope.show.say.training import changed
 from isoscope.show.say.words import headline
 from tests.show.made import a_run, row
 from tests.show.made_training import a_training, alarm, facts, watched
+from tests.typed import frame
 
 STEPS = [0, 1, 4, 25, 100, 200, 400]
 DENSE = [step for step in range(4000) if dense_then_even(step)]

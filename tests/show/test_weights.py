@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show.colours import MODELS
 from isoscope.show.figures.maps import maps
 from isoscope.show.figures.weights import heads as albums
@@ -24,6 +24,7 @@ from isoscope.show.regimes import REGIMES, regime_of
 from isoscope.show.say.words import headline, sentences
 from tests.show import made_weights as made
 from tests.show.made import attended, layered, row, whole
+from tests.typed import frame
 
 WORDS = frame(made.weighed(data=True))
 

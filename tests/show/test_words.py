@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.show.measures import FAMILIES
 from isoscope.show.readings import read
 from isoscope.show.say.words import GRADES, STRONG, WEAK, grade, headline, sentences
 from tests.show.made import clouds, compared, layered, part_rows, row, trained, whole
+from tests.typed import frame
 
 BETWEEN = "mean_cosine_between"
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isoscope.results.row import frame
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import Trajectory
@@ -17,6 +16,7 @@ from isoscope.sweeps.together.change_model import EDGE, Array, model
 from isoscope.sweeps.together.changes import CHANCE, LEAST, change_rows, find_changes
 from tests.show.made import row
 from tests.tiers import nightly
+from tests.typed import frame
 
 STEPS = [10 * i for i in range(32)]
 X = np.linspace(0, 1, len(STEPS))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -39,18 +39,19 @@ def _reader(
     value: Callable[[HeadWeights], Tensor],
     null: Callable[[HeadWeights], Tensor],
     notes: Callable[[HeadWeights], tuple[str, ...]] = lambda record: (),
+    tags: Callable[[HeadWeights], tuple[str, ...]] = lambda record: (),
 ) -> Callable[[HeadWeights], tuple[Reading, ...]]:
-    """Readings of the layer, then of each head; `notes`, where there are any, are theirs in that order."""
+    """Readings of the layer, then of each head; `notes` and `tags`, if any, are theirs in that order."""
 
     def read(record: HeadWeights) -> tuple[Reading, ...]:
         values, nulls = value(record), null(record)
-        told = notes(record) or ("",) * (len(values) + 1)
+        told, classes = (each(record) or ("",) * (len(values) + 1) for each in (notes, tags))
         heads = [
-            Reading(float(each), int(width), float(chance), note=note)
+            Reading(float(each), int(width), float(chance), note=note, tag=tag)
             if math.isfinite(each)
             else undefined(int(width), _lacking(record, head))
-            for head, (each, chance, width, note) in enumerate(
-                zip(values, nulls, record.width, told[1:], strict=True)
+            for head, (each, chance, width, note, tag) in enumerate(
+                zip(values, nulls, record.width, told[1:], classes[1:], strict=True)
             )
         ]
         known = values.isfinite()
@@ -59,8 +60,8 @@ def _reader(
         lost = int((~known).sum())
         missing = f"{lost} of {len(values)} heads left out: {_lacking(record, int((~known).int().argmax()))}"
         note = "; ".join(filter(None, [told[0], missing if lost else ""]))
-        layer = Reading(float(values[known].mean()), int(known.sum()), float(nulls[known].mean()), note=note)
-        return layer, *heads
+        mean, chance = float(values[known].mean()), float(nulls[known].mean())
+        return Reading(mean, int(known.sum()), chance, note=note, tag=classes[0]), *heads
 
     return read
 
@@ -74,12 +75,22 @@ def _known(record: HeadWeights) -> list[bool]:
     return (~record.spectrum.trace.isnan()).tolist()
 
 
+def counted(regimes: Iterable[str]) -> str:
+    """How many heads are in each regime, the most frequent first: "3 late · 1 early"."""
+    return " · ".join(f"{count} {name}" for name, count in Counter(regimes).most_common())
+
+
 def _regimes(record: HeadWeights) -> tuple[str, ...]:
+    """The regimes of the layer's heads, counted, then the regime of each head."""
     if not record.regimes:
         return ()
     known = (name for name, head in zip(record.regimes, _known(record), strict=True) if head)
-    counted = " · ".join(f"{count} {name}" for name, count in Counter(known).most_common())
-    return f"regimes: {counted}", *(f"regime: {name}" for name in record.regimes)
+    return counted(known), *record.regimes
+
+
+def _regime_notes(record: HeadWeights) -> tuple[str, ...]:
+    names = _regimes(record)
+    return tuple(f"regime{'s' if at == 0 else ''}: {name}" for at, name in enumerate(names))
 
 
 def _ways(record: HeadWeights) -> tuple[str, ...]:
@@ -113,7 +124,7 @@ MEASURES = (
         name="trace",
         family="query_key",
         stats=(HeadWeights,),
-        read=_reader(lambda record: record.spectrum.trace, _nothing, _regimes),
+        read=_reader(lambda record: record.spectrum.trace, _nothing, _regime_notes, _regimes),
         definition=_defined("trace"),
         title="trace of W",
         formula="tr W, W = scale·diag(γ) W_Q W_Kᵀ diag(γ)",

@@ -19,7 +19,7 @@ from isoscope.measures.cosine import mean_cosines_between
 from isoscope.measures.drift import relative_drifts
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import enough, jackknife
+from isoscope.stats.intervals import FEW, enough, jackknife
 from isoscope.stats.seen import GROUPS, Vectors, by_group, mix
 from isoscope.stats.sums import Sums
 from isoscope.stats.types import Types
@@ -89,7 +89,7 @@ def _sums(means: Tensor, token: Tensor) -> Sums:
 
 
 def _of_types(reading: Reading) -> Reading:
-    return replace(reading, note=_FEW) if reading.note.startswith("no interval") else reading
+    return replace(reading, note=_FEW) if reading.note == FEW else reading
 
 
 def _frequency_correlation(record: Types) -> Reading:

@@ -93,6 +93,11 @@ class Claim:
         return Verdict(None, f"Nothing was measured: {first}{more}")
 
 
+def of_seed(rows: pd.DataFrame, arm: str, seed: int) -> pd.DataFrame:
+    """Rows with the coordinates of one arm and seed of an experiment."""
+    return rows.assign(model=arm, revision=f"seed {seed}", arm=arm, seed=seed).astype({"seed": "Int64"})
+
+
 def failed(model: str, why: str, revision: str = "") -> pd.DataFrame:
     """The row of what could not be made or measured, with its reason."""
     lost = Reading(math.nan, 0, note=why)
@@ -107,16 +112,15 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
     lost = rows[rows["measure"] == FAILED].drop_duplicates(["model", "revision"])
-    names = [called(model, _together(own)) for model, own in lost.groupby("model", sort=False)["revision"]]
+    names = [called(model, _together(own)) for model, own in lost.groupby("model", sort=False)]
     return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
 
 
-def _together(revisions: pd.Series) -> str:
-    """Seeds or checkpoints in one breath: seeds 0, 1, 4."""
-    seeds = [str(each).removeprefix("seed ") for each in revisions]
-    if len(seeds) > 1 and all(seed.isdecimal() for seed in seeds):
-        return f"seeds {', '.join(seeds)}"
-    return ", ".join(filter(None, map(str, revisions)))
+def _together(rows: pd.DataFrame) -> str:
+    """The seeds of several rows in one list, such as "seeds 0, 1, 4"; of others the revisions."""
+    if len(rows) > 1 and rows["seed"].notna().all():
+        return f"seeds {', '.join(map(str, rows['seed']))}"
+    return ", ".join(filter(None, map(str, rows["revision"])))
 
 
 def called(model: object, revision: object) -> str:

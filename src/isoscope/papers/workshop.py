@@ -28,7 +28,7 @@ from isoscope.lab.train.reopen import Reopen
 from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
 from isoscope.models.source import load
-from isoscope.papers.claims import failed
+from isoscope.papers.claims import failed, of_seed
 from isoscope.papers.scales import Scale, Size
 from isoscope.results.row import frame
 from isoscope.results.store import open_run, read_run
@@ -146,7 +146,7 @@ class Workshop:
             if each.digest not in lost
         ]
         rows = [
-            failed(name, lost[each.digest], f"seed {seed}")
+            of_seed(failed(name, lost[each.digest]), name, seed)
             for name, seed, each in wanted
             if each.digest in lost
         ]
@@ -228,7 +228,7 @@ def read_training(
     of = trajectory(read_run(folder))
     only = of.steps[-1:] if steps == "last" else None if steps == "all" else steps
     rows = of.rows(measures, heads=heads, only=only)
-    return rows.drop(columns="unit").assign(model=model, revision=f"seed {seed}")
+    return of_seed(rows.drop(columns="unit"), model, seed)
 
 
 def reopened(folder: Path, device: str = "cpu", step: int | None = None) -> Opened:

@@ -12,6 +12,8 @@ from isoscope.formatting import short, spread
 class Reading:
     """A value, how many units it is of, its null, its 95 % interval and a note; NaN for what does not exist.
 
+    `tag` is the class that a value stands for (a regime, a verdict) and `p` the p-value of its test. The note
+    is for people alone: no code reads it.
     Nothing is decided without an interval: a reading that has none lies neither above nor below any level.
     """
 
@@ -21,6 +23,8 @@ class Reading:
     low: float = math.nan
     high: float = math.nan
     note: str = ""
+    tag: str = ""
+    p: float = math.nan
 
     @property
     def known(self) -> bool:

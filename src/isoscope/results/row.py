@@ -6,6 +6,7 @@ anywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -29,12 +30,23 @@ COLUMNS: dict[str, str] = {
     "low": "float64",
     "high": "float64",
     "note": "str",
+    "tag": "str",
+    "p": "float64",
+    "arm": "str",
+    "seed": "Int64",
+    "setting": "float64",
+    "about": "str",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row(Reading):
-    """A reading and where it was taken: one line of a run's table."""
+    """A reading and where it was taken: one line of a run's table.
+
+    Rows of an experiment have further coordinates: its `arm` (an attention variant, a norm), its `seed`, and
+    the `setting` that it varies (the norm of a bias, the entropy aimed at). A row that speaks of another
+    measure (its change, a jump in it) names that measure in `about`.
+    """
 
     run: str
     model: str
@@ -44,6 +56,10 @@ class Row(Reading):
     layer: int | None
     head: int | None
     measure: str
+    arm: str = ""
+    seed: int | None = None
+    setting: float = math.nan
+    about: str = ""
 
     @classmethod
     def at(
@@ -57,10 +73,15 @@ class Row(Reading):
         head: int | None,
         measure: str,
         reading: Reading,
+        *,
+        about: str = "",
     ) -> Row:
         """A reading put at these coordinates, which stand in the order of the columns."""
         return cls(
             *(reading.value, reading.n, reading.null, reading.low, reading.high, reading.note),
+            tag=reading.tag,
+            p=reading.p,
+            about=about,
             run=run,
             model=model,
             revision=revision,

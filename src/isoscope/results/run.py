@@ -7,8 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of a run folder's format, which `docs/format.md` specifies."""
+_HASHED = 1
+"""The number that stands for the format in `Run.id`: the same question keeps its id through versions."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Run:
     @property
     def id(self) -> str:
         """Twelve hex digits of what was asked: the same question has the same id."""
-        text = json.dumps([self.schema, self.kind, self.question], sort_keys=True)
+        text = json.dumps([_HASHED, self.kind, self.question], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_json(self) -> str:

@@ -26,6 +26,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.results.points import POINT_COLUMNS, points_frame
 from isoscope.results.row import COLUMNS, Row, frame
 from isoscope.results.run import SCHEMA, Run
+from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded, upgraded_facts
 
 _ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "float32": pa.float32()}
 _FACTS = b"isoscope"
@@ -39,9 +40,12 @@ def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[s
     try:
         table = pq.read_table(file)
         facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-        if isinstance(facts, dict) and facts.get("schema") != SCHEMA:
-            raise other_schema(file, facts.get("schema"))
-        return table.to_pandas()[list(columns)].astype(columns), {"unit": file.stem, **facts}
+        old = schema_of(file, facts) == SCHEMA_1 and columns == COLUMNS
+        wanted = COLUMNS_1 if old else columns
+        rows = table.to_pandas()[list(wanted)].astype(wanted)
+        if old:
+            rows, facts = upgraded(rows, facts), upgraded_facts(facts)
+        return rows, {"unit": file.stem, **facts}
     except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
         why = str(reason).splitlines()[0].rstrip(".")
         raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
@@ -60,7 +64,7 @@ class RunFolder:
 
     def has(self, unit: str) -> bool:
         """Whether this unit has been measured and kept."""
-        return self._file(unit).exists()
+        return self.file_of(unit).exists()
 
     def units(self) -> list[str]:
         """The units that are there, by name of their file, so the order does not depend on the disk."""
@@ -76,12 +80,12 @@ class RunFolder:
         """Keep the rows of one unit, what is known of it and its points, whole or not at all."""
         told = {"unit": unit, "schema": SCHEMA}
         table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
-        body = _parquet(table, COLUMNS, {**told, **facts})
+        body = _parquet(table, COLUMNS, {**facts, **told})
         if points is not None and len(points):
             pictures = _parquet(points, POINT_COLUMNS, told)
             _make_folders(self.path / "points")
-            write_whole(self._beside(self._file(unit)), pictures)
-        write_whole(self._file(unit), body)
+            write_whole(self._beside(self.file_of(unit)), pictures)
+        write_whole(self.file_of(unit), body)
 
     def write_page(self, text: str) -> Path:
         """Keep the page, and say where."""
@@ -91,13 +95,13 @@ class RunFolder:
 
     def frame(self, unit: str | None = None) -> pd.DataFrame:
         """The rows of one unit, or of all."""
-        files = self._files() if unit is None else [self._file(unit)]
+        files = self.files() if unit is None else [self.file_of(unit)]
         tables = [self.read(file, COLUMNS)[0] for file in files]
         return pd.concat(tables, ignore_index=True) if tables else frame([])
 
     def points(self, unit: str | None = None) -> pd.DataFrame:
         """The points of one unit's pictures, or of all units', with the unit in a first column."""
-        kept = self._files() if unit is None else [file for file in [self._file(unit)] if file.exists()]
+        kept = self.files() if unit is None else [file for file in [self.file_of(unit)] if file.exists()]
         found = [self.read(file, POINT_COLUMNS) for file in map(self._beside, kept) if file.exists()]
         tables = [table.assign(unit=str(facts["unit"])) for table, facts in found]
         every = pd.concat(tables, ignore_index=True) if tables else points_frame([]).assign(unit="")
@@ -105,7 +109,7 @@ class RunFolder:
 
     def known(self, unit: str) -> dict[str, object]:
         """What is known of one unit; nothing where it is not there."""
-        file = self._file(unit)
+        file = self.file_of(unit)
         return self.read(file, COLUMNS)[1] if file.exists() else {}
 
     def facts(self) -> dict[str, dict[str, object]]:
@@ -113,12 +117,14 @@ class RunFolder:
         return {str(facts["unit"]): facts for _, facts in self._each()}
 
     def _each(self) -> Iterator[tuple[pd.DataFrame, dict[str, object]]]:
-        return (self.read(file, COLUMNS) for file in self._files())
+        return (self.read(file, COLUMNS) for file in self.files())
 
-    def _files(self) -> list[Path]:
+    def files(self) -> list[Path]:
+        """The files of all units' rows, by name."""
         return sorted((self.path / "rows").glob("*.parquet"))
 
-    def _file(self, unit: str) -> Path:
+    def file_of(self, unit: str) -> Path:
+        """The file that holds the rows of a unit, or would hold them."""
         plain = re.sub(r"[^A-Za-z0-9]+", "-", unit).strip("-")[-48:]
         return self.path / "rows" / f"{plain}-{hashlib.sha256(unit.encode()).hexdigest()[:8]}.parquet"
 
@@ -168,8 +174,7 @@ def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
         ) from reason
     except (OSError, ValueError) as reason:
         raise IsoscopeError(f"cannot read {file}: {reason}.") from reason
-    if isinstance(told, dict) and told.get("schema") != SCHEMA:
-        raise other_schema(file, told.get("schema"))
+    schema_of(file, told)
     parts = {"kind": str, "title": str, "question": dict, "measures": dict, "versions": dict, "created": str}
     if not isinstance(told, dict) or not all(
         isinstance(told.get(name), kind) for name, kind in parts.items()
@@ -178,22 +183,30 @@ def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
     return RunFolder(folder, Run(**{name: told[name] for name in parts}), read)
 
 
+def arrow_table(table: pd.DataFrame, columns: dict[str, str]) -> pa.Table:
+    """A table with these columns as Arrow holds it."""
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
+    return pa.Table.from_pandas(table, schema=schema, preserve_index=False)
+
+
 def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, object]) -> bytes:
     """A table as the bytes of a Parquet file, with what is told of it in the file's metadata."""
-    schema = pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
-    body = pa.Table.from_pandas(table, schema=schema, preserve_index=False)
+    body = arrow_table(table, columns)
     note = json.dumps(told, sort_keys=True)
     buffer = pa.BufferOutputStream()
     pq.write_table(body.replace_schema_metadata({_FACTS: note.encode()}), buffer)
     return bytes(buffer.getvalue().to_pybytes())
 
 
-def other_schema(file: Path, found: object) -> IsoscopeError:
-    """The error for a file whose schema version this isoscope cannot read."""
-    return IsoscopeError(
-        f"{file} has schema version {found}; this isoscope reads version {SCHEMA}. "
-        "Measure again into another folder, or use the isoscope that wrote it."
-    )
+def schema_of(file: Path, facts: object) -> int:
+    """The schema version that a file states; an error where this isoscope cannot read it."""
+    version = facts.get("schema") if isinstance(facts, dict) else SCHEMA
+    if version not in (SCHEMA_1, SCHEMA):
+        raise IsoscopeError(
+            f"{file} has schema version {version}; this isoscope reads versions {SCHEMA_1} and {SCHEMA}. "
+            "Measure again into another folder, or use the isoscope that wrote it."
+        )
+    return int(str(version))
 
 
 def _make_folders(folder: Path) -> list[Path]:

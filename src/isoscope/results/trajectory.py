@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.row import COLUMNS
-from isoscope.results.run import SCHEMA
-from isoscope.results.store import RunFolder, other_schema
+from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded
+from isoscope.results.store import RunFolder, arrow_table, schema_of
 
 BETWEEN = "between"
 """The unit of what is read off all checkpoints together."""
@@ -68,7 +68,7 @@ class Trajectory:
         """
         parts, units = [], [unit for unit, step in self.step_of.items() if only is None or step in only]
         for unit in units:
-            parts.append(read_part(self.folder._file(unit), measures, heads).select(list(columns)))
+            parts.append(read_part(self.folder.file_of(unit), measures, heads).select(list(columns)))
         kinds = {name: COLUMNS[name] for name in columns}
         if not parts:
             empty = {name: pd.Series(dtype=kind) for name, kind in kinds.items()}
@@ -84,7 +84,12 @@ class Trajectory:
 def read_part(file: Path, measures: Collection[str] | None = None, heads: bool | None = None) -> pa.Table:
     """Those rows of a file that are of these measures, and of heads or not."""
     try:
-        table = pq.ParquetFile(file).read(columns=list(COLUMNS), use_threads=False)
+        with pq.ParquetFile(file) as body:
+            told = json.loads((body.schema_arrow.metadata or {}).get(_METADATA, b"{}"))
+            old = schema_of(file, told) == SCHEMA_1
+            table = body.read(columns=list(COLUMNS_1 if old else COLUMNS), use_threads=False)
+        if old:
+            table = arrow_table(upgraded(table.to_pandas().astype(COLUMNS_1), told), COLUMNS)
     except (OSError, pa.ArrowInvalid) as reason:
         why = str(reason).splitlines()[0].rstrip(".")
         raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
@@ -101,7 +106,7 @@ def trajectory(folder: RunFolder) -> Trajectory:
     failed: dict[str, str] = {}
     steps: dict[str, int | None] = {}
     total = 0
-    for file in folder._files():
+    for file in folder.files():
         unit, known, step, measures, count = _ends(file)
         total += count
         if unit == BETWEEN:
@@ -137,8 +142,7 @@ def _ends(file: Path) -> tuple[str, dict[str, object], int | None, tuple[str, st
     try:
         with pq.ParquetFile(file) as body:
             told = json.loads((body.schema_arrow.metadata or {}).get(_METADATA, b"{}"))
-            if told.get("schema") != SCHEMA:
-                raise other_schema(file, told.get("schema"))
+            schema_of(file, told)
             count = body.metadata.num_rows
             ends = {name: _span(body.metadata, name) for name in ("step", "measure")}
     except (OSError, pa.ArrowInvalid, ValueError) as reason:

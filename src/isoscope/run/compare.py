@@ -79,7 +79,7 @@ def _correlate(kind: str, table: pd.DataFrame, drift: str) -> Reading:
     found = stats.pearsonr(x, y)
     p = _exact(x, y) if len(x) <= FEW else float(found.pvalue)
     value = round(float(found.statistic), 12)  # 2e-18 is 0
-    return Reading(value, len(both), 0.0, note=f"nominal p = {p:.2g}")
+    return Reading(value, len(both), 0.0, note=f"nominal p = {p:.2g}", p=p)
 
 
 def _exact(x: Array, y: Array) -> float:

@@ -38,6 +38,7 @@ class SiteReading(Reading):
     head: int | None
     measure: str
     place: int
+    about: str = ""
 
     @property
     def site(self) -> str:
@@ -77,6 +78,9 @@ def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) ->
         _number(record["low"]),
         _number(record["high"]),
         _text(record["note"]),
+        tag=_text(record.get("tag")),
+        p=_number(record.get("p")),
+        about=_text(record.get("about")),
         model=f"{model}@{revision}" if model in ambiguous and revision else model,
         step=_whole(record["step"]),
         kind=kind,

@@ -6,7 +6,6 @@ head's trace carries the regime as its note, "regime: late"; here is only how a 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from isoscope.show.colours import MODELS, SOFT, Pair
@@ -43,6 +42,5 @@ UNDECIDED = "undecided"
 
 
 def regime_of(reading: SiteReading) -> str:
-    """The regime that the note of a trace tells; "undecided" where it tells none that is known."""
-    found = re.search(r"regime:\s*(\w+)", reading.note)
-    return found[1] if found and found[1] in REGIMES else UNDECIDED
+    """The regime that a trace is tagged with; "undecided" where it has none that is known."""
+    return reading.tag if reading.tag in REGIMES else UNDECIDED

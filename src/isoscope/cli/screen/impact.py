@@ -15,12 +15,12 @@ from isoscope.errors import IsoscopeError
 from isoscope.formatting import short
 from isoscope.kinds.impact.effects import (
     AS_IT_IS,
-    CHANGE,
     VERDICTS,
     Effect,
     Place,
     effects,
     finding,
+    is_change,
     is_main,
     places,
 )
@@ -96,7 +96,7 @@ def _table(rows: pd.DataFrame, found: Sequence[Effect], folder: RunFolder) -> Ta
 def _here(rows: pd.DataFrame, place: Place) -> pd.DataFrame:
     kind, layer = place
     at = rows["layer"].isna() if layer is None else rows["layer"] == layer
-    return rows[(rows["kind"] == kind) & at & ~rows["measure"].str.endswith(CHANGE)]
+    return rows[(rows["kind"] == kind) & at & ~is_change(rows)]
 
 
 def _number(value: float) -> Text:

@@ -163,10 +163,9 @@ def _comparison(rows: pd.DataFrame) -> Table:
         table.add_column(head, justify="left" if head == "model" else "right")
     for model, part in rows.groupby("model", sort=False):
         cells = part.set_index("measure")
-        told = [
-            f"{number(float(cells.value[name]))}{between}({cells.note[name].removeprefix('nominal ')})"
-            for name in names
-        ]
+        tested = [f"p = {p:.2g}" if p == p else note for p, note in zip(cells.p, cells.note, strict=True)]
+        tests = dict(zip(cells.index, tested, strict=True))
+        told = [f"{number(float(cells.value[name]))}{between}({tests[name]})" for name in names]
         table.add_row(_short(str(model)), str(cells.n.max()), *told)
     return table
 

@@ -109,7 +109,7 @@ def _table(title: str, rows: pd.DataFrame, columns: Sequence[tuple[str, str]]) -
         name = _name(str(kind)) if layer is pd.NA or layer != layer else f"{kind}.{layer}"
         shown = [_cell(cells, measure) if measure in cells.index else "" for measure, _ in columns]
         own = cells[cells.index == columns[0][0]]
-        regimes = " ".join(own.note).partition("regimes: ")[2] if heads else ""
+        regimes = " ".join(own.tag) if heads else ""
         lines.append((name, " ".join(map(str, own.n)), *shown, regimes.replace("_", " ")))
     headings = ("site", "heads" if columns[0][0] == "trace" else "n", *(head for _, head in columns))
     widths = [

@@ -13,7 +13,6 @@ from isoscope.show.measures import Told, name_of, title_of
 LAYER = "Mean over layers"
 CHANCE = "Every interval stands for itself: of twenty arms that do not differ, one is told apart by chance."
 _FIRST = ("relative_drift", "mean_cosine_between", "drift_share", "loss")  # what the headline speaks of
-_CONTROL = "without attention"  # how the note of an arm begins that has no entropy to be held at
 _FIRST_AS_THEY_CAME = (
     "loss",
     "probe_accuracy",
@@ -43,7 +42,7 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
         seeds = f"{count} seed{'' if count == 1 else 's'}"
         return f"{seeds}: too few for an interval, so no arm can be told from {arms[0]}."
     free = as_they_came(differences)
-    asked = known[~known["note"].str.startswith(_CONTROL)]  # controls are not what is asked about
+    asked = known[~known["control"].astype(bool)]  # controls are not what is asked about
     if asked.empty:
         return f"No arm has an entropy at which it could be held against {arms[0]}."
     for measure in _FIRST_AS_THEY_CAME if free else _FIRST:

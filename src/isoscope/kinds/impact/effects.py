@@ -1,7 +1,7 @@
 """The rows of an impact read as effects: a score before a repair and after it, the verdict, the geometry.
 
-The column `model` names the repair; a change of a score is a measure of its own, whose note begins with the
-verdict.
+The column `model` names the repair. The change of a score is a measure of its own: its row names the score in
+`about` and is tagged with the verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isoscope.results.reading import Reading
 from isoscope.show.measures import Told, name_of
 from isoscope.show.readings import unique
 
-CHANGE, AS_IT_IS = ".change", "as it is"
+AS_IT_IS = "as it is"
 ACROSS = "mean_cosine_between"
 """The geometry that scores are drawn against."""
 
@@ -42,8 +42,8 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """The word that its note begins with."""
-        return next((word for word in VERDICTS if self.by.note.startswith(word)), "undefined")
+        """The verdict that the change is tagged with."""
+        return self.by.tag if self.by.tag in VERDICTS else "undefined"
 
     @property
     def site(self) -> str:
@@ -67,17 +67,22 @@ def effects(rows: pd.DataFrame) -> list[Effect]:
     for place, model, measure, number in _each(rows, "value"):
         value[place, model, measure] = float(str(number))
     found = []
-    changes = rows[rows["measure"].str.endswith(CHANGE)]
-    columns = (changes[name].tolist() for name in ("low", "high", "n", "note"))
-    for (place, repair, named, number), low, high, n, note in zip(
+    changes = rows[is_change(rows)]
+    columns = (changes[name].tolist() for name in ("low", "high", "n", "note", "tag", "about"))
+    for (place, repair, _, number), low, high, n, note, tag, about in zip(
         _each(changes, "value"), *columns, strict=True
     ):
-        measure = named.removesuffix(CHANGE)
+        measure = str(about)
         before, after = (value[place, each, measure] for each in (AS_IT_IS, repair))
         across = [value.get((place, each, ACROSS), math.nan) for each in (AS_IT_IS, repair)]
-        by = Reading(float(str(number)), int(n), 0.0, float(low), float(high), str(note))
+        by = Reading(float(str(number)), int(n), 0.0, float(low), float(high), str(note), str(tag))
         found.append(Effect(place, measure, repair, before, after, by, (across[0], across[1])))
     return found
+
+
+def is_change(rows: pd.DataFrame) -> pd.Series:
+    """Whether each row is the change of another measure."""
+    return rows["about"].fillna("") != ""
 
 
 def _each(rows: pd.DataFrame, column: str) -> list[tuple[Place, str, str, object]]:

@@ -18,11 +18,11 @@ import pandas as pd
 from isoscope.kinds.impact.effects import (
     ACROSS,
     AS_IT_IS,
-    CHANGE,
     Effect,
     effects,
     finding,
     headline,
+    is_change,
     is_main,
     places,
 )
@@ -51,7 +51,7 @@ _GEOMETRY = ("directions", "drift", "spectrum")
 def impact_page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:
     """The text of `report.html`."""
     found = effects(rows)
-    shown = rows.assign(note=rows["note"].where(~rows["measure"].str.endswith(CHANGE), ""))
+    shown = rows.assign(note=rows["note"].where(~is_change(rows), ""))
     sections = impact_sections(rows, run.measures)
     return page(run, shown, facts, sections=sections, said=headline(found, run.measures))
 

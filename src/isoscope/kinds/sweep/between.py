@@ -178,19 +178,19 @@ def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel | None:
 
 def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     """Entropy with drift: by layer as two curves, by head as maps, along training and of the changes."""
-    rows = own[own["measure"].astype(str).str.startswith("entropy_with_")]
+    wanted = [name for drift in _DRIFTS for name in _named(drift)]
+    rows = own[own["measure"].isin(wanted)]
     every = [r for r in read(rows) if r.known]
     panels, maps, named = [], [], []
     for drift in _DRIFTS:
-        names = [f"entropy_with_{drift}_drift", f"entropy_with_{drift}_drift_changes"]
+        names = _named(drift)
         shown = [r for r in every if r.measure in names and r.head is None]
         if shown:
             named += names
             panels.append(Panel((names[0],), title_of(names[0], told), "", _curves(shown, names), _KEY))
-        for name in names:
+        for name, what in zip(names, (_LEVEL, _STEPWISE), strict=True):
             heads = [r for r in every if r.measure == name and r.head is not None]
             if heads:
-                what = _STEPWISE if name.endswith("_changes") else _LEVEL
                 maps.append(Panel((name,), title_of(names[0], told), f"by head, {what}", _map(heads)))
     if not panels and not maps:
         return None
@@ -199,6 +199,11 @@ def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     words = correlation_words(every)
     words = f"{words}\n{_CURVES}" if words else ""
     return _section("entropy-and-drift", family, words, panels, maps, colours, named, told)
+
+
+def _named(drift: str) -> list[str]:
+    """The correlations of entropy with a drift: along training, and from checkpoint to checkpoint."""
+    return [f"entropy_with_{drift}_drift", f"entropy_with_{drift}_drift_changes"]
 
 
 def _curves(own: list[SiteReading], names: list[str]) -> go.Figure:

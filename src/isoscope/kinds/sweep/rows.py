@@ -1,8 +1,7 @@
 """What the page of a sweep reads of its folder: all steps of sites, and of heads only what it draws.
 
 Decided here: rows of heads are read at the steps that are drawn, and of the measures that maps show, so that
-a sweep of 1,000 checkpoints of 1,536 heads is not turned into a table of millions. What was found wrong with
-a checkpoint is told once, in a table and as marks: it is taken off the notes of its rows.
+a sweep of 1,000 checkpoints of 1,536 heads is not turned into a table of millions.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     """Read a folder; steps at which something was found are drawn whatever happens."""
     of = trajectory(folder)
     findings, examined = _findings(of.facts)
-    sites = _plain(of.rows(heads=False), of.facts)
+    sites = of.rows(heads=False)
     doubted = [finding.step for finding in findings if finding.step is not None]
     axis = step_axis(of.steps or (0,), doubted)
     wanted = {m for group in (*MAPS.values(), *ALONG.values()) for m in group}
-    heads = _plain(of.rows(wanted, heads=True, only=set(axis.steps)), of.facts)
+    heads = of.rows(wanted, heads=True, only=set(axis.steps))
     together = folder.has(BETWEEN)
     facts = {unit: known for unit, known in of.facts.items() if unit not in of.failed}
     if together:
@@ -68,13 +67,11 @@ def read_sweep(folder: RunFolder) -> SweepRows:
 
 def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Changed]:
     """The changes that the rows tell of, in their order."""
-    own = between[between["measure"].astype(str).str.contains("_in_")]
     found = []
-    for r in read(own):
-        what, _, measure = r.measure.partition("_in_")
-        if what in kinds and r.known:
+    for r in read(between[between["tag"].isin(list(kinds))]):
+        if r.known:
             low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
-            found.append(Changed(what, measure, r.kind, r.layer, int(r.value), low, high, r.note))
+            found.append(Changed(r.tag, r.about, r.kind, r.layer, int(r.value), low, high, r.note))
     return found
 
 
@@ -99,13 +96,3 @@ def _findings(facts: Mapping[str, Mapping[str, object]]) -> tuple[tuple[Finding,
     return tuple(
         sorted(found, key=lambda one: (-1 if one.step is None else one.step, one.checkpoint))
     ), examined
-
-
-def _plain(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
-    """Without the marks at the end of notes, from the last on."""
-    for finding in reversed(_findings(facts)[0]):
-        mine = (rows["unit"] == finding.checkpoint) & rows["note"].str.endswith(finding.words)
-        if finding.words and mine.any():
-            notes = rows.loc[mine, "note"].str.removesuffix(finding.words).str.removesuffix("; ")
-            rows.loc[mine, "note"] = notes
-    return rows

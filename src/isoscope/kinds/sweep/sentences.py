@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from statistics import median
@@ -135,7 +134,7 @@ def _counted(own: list[SiteReading], name: str) -> str:
     mine = heads or mine
     if not mine:
         return ""
-    sure = [r.value for r in mine if _chance(r.note) < _SURE]
+    sure = [r.value for r in mine if r.p < _SURE]
     down = sum(value < 0 for value in sure)
     middle = plain(median(r.value for r in mine))
     unit = "head" if heads else "layer"
@@ -144,8 +143,3 @@ def _counted(own: list[SiteReading], name: str) -> str:
     sides = [f"{down:,} below 0" if down else "", f"{len(sure) - down:,} above 0" if len(sure) > down else ""]
     told = listed([side for side in sides if side])
     return f"{middle} in the median {unit}; with p < {_SURE} it is {told}, of {len(mine):,} {unit}s"
-
-
-def _chance(note: str) -> float:
-    found = re.match(r"p = ([0-9.e+-]+)", note)
-    return float(found[1]) if found else 1.0

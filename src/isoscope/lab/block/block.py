@@ -9,7 +9,6 @@ folder grows by more of them, and block_seeds.py sums up those that are there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -46,7 +45,6 @@ OF_PASSES = ("mean_cosine", "mean_norm")
 ITERATED = "iterated"
 VOCABULARY = 5000  # rows of the table
 AGAIN = 2  # sequences that are passed again and again: norms hardly differ between sequences
-_NAMED = re.compile(r"(.+), bias (\S+)")
 
 Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
 
@@ -92,32 +90,18 @@ class Unit:
 
     @property
     def model(self) -> str:
-        """What its rows call it."""
+        """The `model` column of its rows."""
         return f"{self.norm}, bias {self.bias:g}"
 
     @property
     def revision(self) -> str:
-        """What its rows call it beside."""
+        """The `revision` column of its rows."""
         return f"seed {self.seed}"
 
     @property
     def name(self) -> str:
-        """What a run folder calls it."""
+        """The name of the unit in its run folder."""
         return f"{self.model}, {self.revision}"
-
-
-def unit_of(model: str, revision: str) -> Unit:
-    """The unit that rows are of.
-
-    >>> unit_of("post, bias 0.5", "seed 3")
-    Unit(norm='post', bias=0.5, seed=3)
-    """
-    found = _NAMED.fullmatch(model)
-    if found is None or not revision.startswith("seed "):
-        raise IsoscopeError(
-            f"rows of a block are of 'NORM, bias N' and 'seed S'; got '{model}', '{revision}'."
-        )
-    return Unit(found[1], float(found[2]), int(revision.removeprefix("seed ")))
 
 
 class Alone(nn.Module):
@@ -160,6 +144,7 @@ def read_unit(setting: Setting, unit: Unit, run: str = "") -> Answer:
     rows += [Row.at(*at, name, Reading(value, count)) for name, value in zip(EXPLANATIONS, read, strict=True)]
     rows += _passes(block, x[:AGAIN], setting.passes, unit, run)
     about = {"norm": unit.norm, "bias norm": unit.bias, "seed": unit.seed}
+    rows = [replace(row, arm=unit.norm, setting=unit.bias, seed=unit.seed) for row in rows]
     return rows, {**seen.known(), **about}, points_frame(scores.points())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from isoscope.lab.block.block import ITERATED, unit_of
+from isoscope.lab.block.block import ITERATED
 
 LEAST = 3  # seeds for an interval
 SETTLED = 1e-3  # of all that passes change: a last pass that changes less is called none
@@ -23,8 +23,7 @@ def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
     Rows of heads and undefined values are left out; `n` is how many seeds a mean is of.
     """
     whole = rows[rows["head"].isna() & rows["value"].notna()]
-    found = [unit_of(*names) for names in zip(whole["model"], whole["revision"], strict=True)]
-    whole = whole.assign(norm=[unit.norm for unit in found], bias=[unit.bias for unit in found])
+    whole = whole.rename(columns={"arm": "norm", "setting": "bias"})
     lines = whole.groupby(_BY, sort=False)["value"].agg(value="mean", std="std", n="count").reset_index()
     enough = lines["n"] >= LEAST
     degrees = (lines["n"] - 1).where(enough, 1)
@@ -68,11 +67,9 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
     growth (of the last pass, a factor), passes and settles.
     """
     mine = rows[(rows["measure"] == "mean_norm") & rows["kind"].isin(("layer", ITERATED))]
-    each = [unit_of(*names) for names in zip(mine["model"], mine["revision"], strict=True)]
-    by_seed = mine.assign(norm=[unit.norm for unit in each], seed=[unit.seed for unit in each])
     lines = over_seeds(mine)
     found: list[dict[str, object]] = []
-    for norm, own in by_seed.groupby("norm", sort=False):
+    for norm, own in mine.groupby("arm", sort=False):
         kept = [_kept(over_seeds(part), str(norm)) for _, part in own.groupby("seed")]
         sure = [each for each in kept if not math.isnan(each)]
         told = {"norm": norm, "keeping": len(sure), "seeds": len(kept)}

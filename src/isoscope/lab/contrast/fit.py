@@ -82,7 +82,7 @@ def fit(
     rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] | None = None
 ) -> Fitted:
     """All lines and differences; `arms` come in this order after the reference, others behind them."""
-    driven = bool(rows["revision"].str.startswith("entropy ").any())
+    driven = bool(rows["setting"].notna().any())
     points = points_of(rows, quantities or (QUANTITIES if driven else AS_THEY_CAME))
     if not driven:  # of what nobody has, such as a mass that a softmax has not, nothing is said
         points = points[points.groupby("measure")["value"].transform("count") > 0].reset_index(drop=True)
@@ -108,8 +108,7 @@ def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.
     What leaves block i goes with the attention in block i, the loss and the means over layers with the mean
     entropy. Of a mixture of maps, what can be read of the mixture is taken.
     """
-    named = rows["revision"].str.extract(r"^(?:entropy (?P<aim>[\d.]+), )?seed (?P<seed>\d+)$")
-    rows = rows.assign(arm=rows["model"], aim=named["aim"].astype(float), seed=named["seed"].astype("Int64"))
+    rows = rows.rename(columns={"setting": "aim"})
     rows = rows[rows["head"].isna() & rows["seed"].notna()]
     inside = rows[rows["kind"].isin(_KINDS) & (rows["layer"] > 0)]
     mixed = inside["kind"] == "mixed_attention"
@@ -172,13 +171,15 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     if within is None:
         return _nothing("no common range of entropies")
     middle = (within[0] + within[1]) / 2
+    control = math.isinf(float(mine["high"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
     return {
         **_interval(_paired(mine, theirs, middle)),
         "at": middle,
         "range_low": within[0],
         "range_high": within[1],
-        "note": LEVEL if math.isinf(float(mine["high"].max())) else note,
+        "note": LEVEL if control else note,
+        "control": control,
     }
 
 
@@ -205,11 +206,11 @@ def _interval(differences: np.ndarray) -> dict[str, object]:
 
 
 _NUMBERS = ("value", "low", "high", "least", "most", "at", "range_low", "range_high")
-_COLUMNS = ["measure", "layer", "arm", "n", *_NUMBERS, "note"]
+_COLUMNS = ["measure", "layer", "arm", "n", *_NUMBERS, "note", "control"]
 
 
 def _nothing(why: str) -> dict[str, object]:
-    return {"n": 0, **dict.fromkeys(_NUMBERS, math.nan), "note": why}
+    return {"n": 0, **dict.fromkeys(_NUMBERS, math.nan), "note": why, "control": False}
 
 
 def _mean(values: pd.Series) -> float:

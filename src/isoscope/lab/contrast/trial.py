@@ -78,15 +78,20 @@ class Trial:
     weighed: bool = False
     probe: str = ""
 
+    def placed(self, row: Row, run: str) -> Row:
+        """A row with the coordinates of this trial."""
+        setting = math.nan if self.entropy is None else self.entropy
+        return replace(row, run=run, arm=self.arm, setting=setting, seed=self.experiment.recipe.seed)
+
     @property
     def revision(self) -> str:
-        """What its rows call it beside the arm."""
+        """The `revision` column of its rows."""
         aim = "" if self.entropy is None else f"entropy {self.entropy:g}, "
         return f"{aim}seed {self.experiment.recipe.seed}"
 
     @property
     def unit(self) -> str:
-        """What a run folder calls it."""
+        """The name of the unit in its run folder."""
         return f"{self.arm}, {self.revision}"
 
 
@@ -107,7 +112,7 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
         nothing = Reading(math.nan, 1, note="the training went wrong")
         lost = Row.at(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", nothing)
         words = f"{trial.unit}: {reason}"
-        return [lost], {**about, "notes": [words]}, points_frame([])
+        return [trial.placed(lost, run)], {**about, "notes": [words]}, points_frame([])
     about["seconds of training"] = round(time.perf_counter() - started, 2)
     about["parameters"] = sum(weight.numel() for weight in model.parameters())
     source = Model(model, trial.arm, trial.revision, step=experiment.recipe.steps)
@@ -125,7 +130,7 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
         if trial.probe:
             rows += _probed(source, experiment, trial.probe)
     about["notes"] = [*seen.notes(), *notes]
-    return [replace(row, run=run) for row in rows], {**seen.known(), **about}, points
+    return [trial.placed(row, run) for row in rows], {**seen.known(), **about}, points
 
 
 def answers(training: Training) -> dict[str, float]:

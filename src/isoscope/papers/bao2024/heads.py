@@ -135,7 +135,7 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
         last.loc[last["measure"] == up, [*place, "value"]], on=place, suffixes=("", "_up")
     )
     both = both[both["value"].notna() & (both["value_up"] > 0)]
-    both = both.assign(regime=both["note"].str.extract(r"regime: (\w+)", expand=False).fillna("undecided"))
+    both = both.assign(regime=both["tag"].where(both["tag"] != "", "undecided"))
     lines = []
     for name in [name for name in REGIMES if name in set(both["regime"])]:
         part = both[both["regime"] == name]

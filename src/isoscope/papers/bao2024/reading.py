@@ -24,7 +24,7 @@ from isoscope.lab.train.reopen import experiment_of
 from isoscope.measures.table import of_weights
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
-from isoscope.papers.claims import Verdict, failed
+from isoscope.papers.claims import Verdict, failed, of_seed
 from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
@@ -82,7 +82,7 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
         _keep(folder, each.folder.name, each.question, *answer)
     found = [read_run(folder) for folder in folders]
     return [
-        (one.frame().assign(model=each.model, revision=f"seed {each.seed}"), one.points(one.units()[0]))
+        (of_seed(one.frame(), each.model, each.seed), one.points(one.units()[0]))
         for one, each in zip(found, asked, strict=True)
     ]
 
@@ -135,8 +135,8 @@ def together(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_localised(traces: pd.DataFrame) -> pd.Series:
-    """Whether the regime, which the note of a trace has, names a stretch."""
-    return traces["note"].str.extract(r"regime: (\w+)", expand=False).isin(LOCALISED)
+    """Whether the regime that a trace is tagged with names a stretch."""
+    return traces["tag"].isin(LOCALISED)
 
 
 def leans(rows: pd.DataFrame) -> pd.Series:

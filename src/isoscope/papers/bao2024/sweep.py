@@ -14,7 +14,7 @@ from isoscope.lab.train.experiment import Experiment
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, of_seed
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired, widened
 from isoscope.papers.lines import series
 from isoscope.papers.scales import Size
@@ -78,7 +78,7 @@ def start(asked: tuple[str, Experiment]) -> pd.DataFrame:
     lesson = lesson_of(experiment.task, experiment.data, experiment.length)
     source = Model(experiment.build(lesson), name, f"seed {experiment.recipe.seed}", step=0)
     rows = frame(head_rows(source, experiment.length))
-    return pd.concat([rows, together(rows)], ignore_index=True)
+    return of_seed(pd.concat([rows, together(rows)], ignore_index=True), name, experiment.recipe.seed)
 
 
 def judge(rows: pd.DataFrame) -> Verdict:

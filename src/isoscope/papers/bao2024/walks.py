@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -193,4 +193,5 @@ def within(made: Made, u: Tensor) -> Tensor:
 
 
 def _row(model: str, asked: Asked, length: int, measure: str, value: float) -> Row:
-    return Row.at("", model, f"seed {asked.seed}", None, KIND, None, None, measure, Reading(value, length))
+    row = Row.at("", model, f"seed {asked.seed}", None, KIND, None, None, measure, Reading(value, length))
+    return replace(row, arm=model, seed=asked.seed)

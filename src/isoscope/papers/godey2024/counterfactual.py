@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured, of_seed
 from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated
 from isoscope.papers.lines import along, series
@@ -52,7 +52,7 @@ def read(asked: tuple[Path, str, int, str]) -> pd.DataFrame:
     folder, name, seed, device = asked
     opened = reopened(folder, device)
     rows = frame(observe(opened.model, opened.batches, measures=MEASURES).rows())
-    return rows.assign(model=name, revision=f"seed {seed}")
+    return of_seed(rows, name, seed)
 
 
 def changes(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:

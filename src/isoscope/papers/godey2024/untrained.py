@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from isoscope.lab.block.block import Setting, Unit, read_unit, unit_of, units
+from isoscope.lab.block.block import Setting, Unit, read_unit, units
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
 from isoscope.papers.intervals import over, paired
 from isoscope.papers.lines import series
@@ -123,9 +123,7 @@ def _chart(rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str, t
 
 def _at(rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str) -> pd.DataFrame:
     own = rows[(rows["kind"] == kind) & (rows["measure"] == measure) & (rows["layer"] == layer)]
-    named = [unit_of(*names) for names in zip(own["model"], own["revision"], strict=True)]
-    own = own.assign(norm=[unit.norm for unit in named], bias=[unit.bias for unit in named])
-    return own[own["norm"] == norm]
+    return own[own["arm"] == norm].rename(columns={"arm": "norm", "setting": "bias"})
 
 
 _METHOD = (

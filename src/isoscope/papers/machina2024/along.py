@@ -23,7 +23,7 @@ from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import Norm, open_weights
-from isoscope.papers.claims import failed
+from isoscope.papers.claims import failed, of_seed
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, arms, plan_of
 from isoscope.papers.machina2024.frequency import BY_BAND
 from isoscope.papers.machina2024.weighing import weigh_checkpoint
@@ -129,7 +129,7 @@ def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
 def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
     arm, steps = asked.training, asked.steps
     kept = read_run(asked.out)
-    own = kept.frame().assign(model=arm.name, revision=f"seed {arm.seed}")
+    own = of_seed(kept.frame(), arm.name, arm.seed)
     hidden = read_training(
         arm.folder, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
     )

@@ -57,7 +57,7 @@ def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> 
     """One value a seed (of the lab), or a model (of the public ones), by group."""
     found: Values = {}
     for (model, revision), own in rows.groupby(["model", "revision"], sort=False):
-        seeded = str(revision).startswith("seed ")
+        seeded = own["seed"].notna().all()
         group, key = (str(model), str(revision)) if seeded else (PUBLIC, str(model))
         found.setdefault(group, {})[key] = float(own["value"].agg(statistic))
     return found

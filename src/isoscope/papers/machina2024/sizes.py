@@ -97,7 +97,7 @@ def judge_existence(rows: pd.DataFrame) -> Verdict:
 
 def _largest(rows: pd.DataFrame) -> Reading:
     """Over seeds; of a public model, which has none, over the sequences of that one place."""
-    if rows["revision"].str.startswith("seed ").all():
+    if rows["seed"].notna().all():
         return over_seeds(rows, "max")
     return of_row(rows.sort_values("value").iloc[-1])
 

@@ -54,7 +54,9 @@ class Judged:
         at = (run, self.label, revision, None, site.kind, site.layer, None)
         found = [Row.at(*at, row.measure, row) for row in self.geometry]
         found += [Row.at(*at, each.measure, each.reading(seed)) for each in self.outcomes]
-        return found + [Row.at(*at, each.measure + CHANGE, each.noted()) for each in self.changes]
+        return found + [
+            Row.at(*at, each.measure + CHANGE, each.noted(), about=each.measure) for each in self.changes
+        ]
 
     def notes(self) -> list[str]:
         """What was left out, and what the fit remarks."""

@@ -42,8 +42,8 @@ class Change:
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
     def noted(self) -> Reading:
-        """The difference with the verdict as its note."""
-        return replace(self.by, note=self.said())
+        """The difference, tagged with the verdict, which its note explains."""
+        return replace(self.by, note=self.said(), tag=self.verdict)
 
 
 def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:

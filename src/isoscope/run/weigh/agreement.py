@@ -8,7 +8,7 @@ that tells them apart is whose W it was. Random W would not do: its ρ is flat, 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from isoscope.geometry.propagation import TIED, profile_agreement
 from isoscope.measures.base import undefined
+from isoscope.measures.query_key import counted
 from isoscope.results.reading import Reading
 from isoscope.run.weigh.looking import Walked
 from isoscope.run.weigh.predict import Predicted
@@ -106,11 +107,11 @@ def walk_readings(walked: Walked) -> Readings:
 def spectrum_readings(predicted: Predicted, number: int) -> Readings:
     """The spectrum with Σ in it, from so many increments; the regime is in the note of the trace."""
     spectrum = predicted.spectrum
-    counted = Counter(predicted.regimes).most_common()
+    counts = counted(predicted.regimes)
     traces = _readings(
         spectrum.trace, number, torch.zeros_like(spectrum.trace),
-        [f"regime: {label}" for label in predicted.regimes],
-        "regimes: " + " · ".join(f"{many} {label}" for label, many in counted),
+        [f"regime: {label}" for label in predicted.regimes], "regimes: " + counts,
+        tags=[counts, *predicted.regimes],
     )  # fmt: skip
     sizes = _readings(spectrum.frobenius_square.sqrt(), number, predicted.random_frobenius)
     return {"trace_on_data": traces, "frobenius_on_data": sizes}
@@ -147,14 +148,16 @@ def _agreements(found: Held, n: int, way: tuple[str, ...] | None) -> tuple[Readi
     if found.against:
         beside, mirrored = (float(some.nanmean()) for some in (found.others, found.mirrored))
         note = f"other heads {beside:.3f}, mirrored {mirrored:.3f}; p = {found.chance:.2g}"
-    return _readings(found.own, n, found.control, notes, note, "a profile is flat or not known")
+    layer, *heads = _readings(found.own, n, found.control, notes, note, "a profile is flat or not known")
+    return replace(layer, p=found.chance if layer.known else math.nan), *heads
 
 
 def _densities(inside: Tensor, n: int, regimes: tuple[str, ...]) -> tuple[Reading, ...]:
     """Attention where a regime says; of a head whose regime says nothing there is nothing to remark."""
-    layer, *heads = _readings(inside, n, torch.ones_like(inside), [f"regime: {label}" for label in regimes])
+    notes = [f"regime: {label}" for label in regimes]
+    layer, *heads = _readings(inside, n, torch.ones_like(inside), notes, tags=["", *regimes])
     silent = [label not in LOCALISED for label in regimes]
-    heads = [replace(one, note="") if mute else one for one, mute in zip(heads, silent, strict=True)]
+    heads = [replace(one, note="", tag="") if mute else one for one, mute in zip(heads, silent, strict=True)]
     return replace(layer, note="") if all(silent) else layer, *heads
 
 
@@ -181,16 +184,19 @@ def _readings(
     notes: list[str] | None = None,
     note: str = "",
     why: str = "not finite",
+    tags: Sequence[str] | None = None,
 ) -> tuple[Reading, ...]:
-    """The layer's reading, the mean over the heads that have one, then each head's."""
+    """The layer's reading, the mean over the heads that have one, then each head's; `tags` in that order."""
     told = notes or [""] * len(value)
+    whole, *each = tags or [""] * (1 + len(value))
     known = value.isfinite()
     heads = [
-        Reading(float(one), n, float(chance), note=said)
+        Reading(float(one), n, float(chance), note=said, tag=tag)
         if bool(there)
-        else undefined(n, "; ".join(filter(None, (said, why))))
-        for one, chance, said, there in zip(value, null, told, known, strict=True)
+        else replace(undefined(n, "; ".join(filter(None, (said, why)))), tag=tag)
+        for one, chance, said, tag, there in zip(value, null, told, each, known, strict=True)
     ]
     if not bool(known.any()):
         return undefined(n, why), *heads
-    return Reading(float(value[known].mean()), n, float(null[known].mean()), note=note), *heads
+    mean, expected = float(value[known].mean()), float(null[known].mean())
+    return Reading(mean, n, expected, note=note, tag=whole), *heads

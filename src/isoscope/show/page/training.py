@@ -33,6 +33,7 @@ _FOLLOWED = (CLAIM, *FAMILIES["health"].measures)
 _MOST_PROFILES = 6
 _MAPPED = {"training": 0, "directions": 1}
 """So many measures of a family are drawn large, with a map; two unless told here."""
+_GRADIENTS = ("query_gradient_share", "key_gradient_share")
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def live_figures(of: Training) -> Trained | None:
     readings = read(of.live[of.live["head"].isna()])
     axis = step_axis(r.step for r in readings if r.step is not None)
     own = [r for r in readings if r.step in axis.steps]
-    first = unique([r.measure for r in own if r.measure.endswith("_gradient_share")])
+    first = unique([r.measure for r in own if r.measure in _GRADIENTS])
     named = [*first, *(m for m in ("normalised_entropy", "mean_cosine_between") if m not in first)]
     panels = []
     for measure in named:

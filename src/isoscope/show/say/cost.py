@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from math import inf
 
 Facts = Mapping[str, Mapping[str, object]]
-_BUDGET = "a budget of "
-"""How the note begins that every unit repeats, with newer numbers, once a step was passed over."""
 
 
 def cost(facts: Facts) -> str:
@@ -31,11 +29,11 @@ def cost(facts: Facts) -> str:
 
 
 def told_once(facts: Facts) -> dict[str, dict[str, object]]:
-    """The same facts with the note on the budget in the last that has it only: its numbers are the newest."""
-    noted = [unit for unit, known in facts.items() if any(map(_is_budget, _notes(known)))]
+    """Facts with the note on the budget at the last unit only: every unit repeats it, with newer numbers."""
+    noted = {unit: note for unit, known in facts.items() if (note := _budget_note(known))}
     last = max(noted, key=_step, default="")
     return {
-        unit: {**known, "notes": [note for note in _notes(known) if unit == last or not _is_budget(note)]}
+        unit: {**known, "notes": [n for n in _notes(known) if unit == last or n != noted.get(unit)]}
         for unit, known in facts.items()
     }
 
@@ -51,5 +49,6 @@ def _notes(known: Mapping[str, object]) -> list[object]:
     return [told] if isinstance(told, str) else list(told) if isinstance(told, list | tuple) else []
 
 
-def _is_budget(note: object) -> bool:
-    return str(note).startswith(_BUDGET)
+def _budget_note(known: Mapping[str, object]) -> str:
+    budget = known.get("budget")
+    return str(budget.get("note") or "") if isinstance(budget, Mapping) else ""

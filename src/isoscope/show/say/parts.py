@@ -210,8 +210,8 @@ def _correlated(reading: SiteReading) -> str:
 
 
 def _worth(reading: SiteReading) -> str:
-    """The layers and the p of the row's note; a p of 0 is a limit of its formula and left out."""
-    p = reading.note if reading.note.startswith("nominal p") and reading.note != "nominal p = 0" else ""
+    """The number of layers and the nominal p; a p of 0 is a limit of its formula and left out."""
+    p = f"nominal p = {reading.p:.2g}" if reading.p > 0 else ""
     return f" ({', '.join(filter(None, [f'{reading.n} layers', p]))})"
 
 

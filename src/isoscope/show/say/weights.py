@@ -9,7 +9,6 @@ changes is told where the intervals of the two stages do not overlap.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 
 from isoscope.formatting import listed, plain, short, spread, two
@@ -179,21 +178,18 @@ def _agreements(found: list[SiteReading]) -> list[str]:
     text = "Measured attention ranks the places as a head’s own weights predict with r = "
     mean = sum(r.value for r in heads) / len(heads)
     over = f"Spearman, mean over {len(heads)} heads" if len(heads) > 1 else "Spearman, one head"
-    held = [(sum(h.layer == r.layer for h in heads), told) for r in layers if (told := _HELD.search(r.note))]
-    if not held:
+    tested = [r for r in layers if math.isfinite(r.p)]
+    if not tested:
         return [f"{text}{plain(mean)} ({over})."]
-    others, mirrored = (
-        sum(n * float(told[at]) for n, told in held) / sum(n for n, _ in held) for at in (1, 2)
+    counts = [sum(h.layer == r.layer for h in heads) for r in tested]
+    control = sum(n * r.null for n, r in zip(counts, tested, strict=True)) / sum(counts)
+    p = fisher([r.p for r in tested])
+    text += (
+        f"{plain(mean)} ({over}); the predictions of the layer’s other heads and their mirror images give "
     )
-    p = fisher([float(told[3]) for _, told in held])
-    text += f"{plain(mean)} ({over}), as those of the layer’s other heads "
-    text += f"predict with {plain(others)}, and as the mirror images of those with {plain(mirrored)}: "
-    text += f"own predictions {'agree' if p <= CHANCE else 'do not agree'} better than those of other heads"
-    text += f" (p = {short(p, 2)})" if p >= 0.001 else " (p < 0.001)"
-    return [f"{text}{', but no better than mirror images' if p <= CHANCE and mean <= mirrored else ''}."]
-
-
-_HELD = re.compile(r"other heads (-?[\d.]+), mirrored (-?[\d.]+); p = ([\d.e-]+)")
+    text += f"{plain(control)} on average: "
+    text += f"own predictions {'agree' if p <= CHANCE else 'do not agree'} better than these"
+    return [f"{text} (p = {short(p, 2)})." if p >= 0.001 else f"{text} (p < 0.001)."]
 
 
 def fisher(chances: list[float]) -> float:

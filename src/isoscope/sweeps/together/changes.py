@@ -193,4 +193,5 @@ def _rows(
     for one in changes:
         where = (kind, layer, None, f"{one.kind}_in_{measure}")
         ends = (math.nan, math.nan) if one.kind == STRAY else (float(one.low), float(one.high))
-        yield Row.at(run, title, "", None, *where, Reading(float(one.step), n, math.nan, *ends, one.words))
+        reading = Reading(float(one.step), n, math.nan, *ends, one.words, tag=one.kind, p=one.chance)
+        yield Row.at(run, title, "", None, *where, reading, about=measure)

@@ -147,5 +147,6 @@ def _row(
     if math.isnan(value):
         return Row.at(*at, Reading(math.nan, n, note=FEW))
     what = "changes" if changes else "checkpoints"
-    note = f"p = {chance(value, alone):.2g}; as good as {alone:.0f} independent {what}"
-    return Row.at(*at, Reading(round(value, 12), n, 0.0, note=note))
+    p = chance(value, alone)
+    note = f"p = {p:.2g}; as good as {alone:.0f} independent {what}"
+    return Row.at(*at, Reading(round(value, 12), n, 0.0, note=note, p=p))

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast
 
 from isoscope.results import store
 from isoscope.results.store import RunFolder
@@ -48,7 +47,7 @@ def prints_of(
 
 
 def _kept_print(folder: RunFolder, checkpoint: Checkpoint) -> Fingerprint:
-    file = folder.path / "fingerprints" / f"{folder._file(checkpoint.unit).stem}.json"
+    file = folder.path / "fingerprints" / f"{folder.file_of(checkpoint.unit).stem}.json"
     stamp = _stamp(checkpoint)
     with suppress(OSError, ValueError, TypeError, KeyError):
         told = json.loads(file.read_text())
@@ -106,7 +105,7 @@ def by_checkpoint(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: Iterable[Finding]) -> None:
-    """Put the marks of what is found now on the rows of units that have others.
+    """Replace the findings kept with units whose checkpoints have other findings now.
 
     It may take a later checkpoint to see that an earlier one is wrong.
     """
@@ -120,14 +119,5 @@ def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: It
 
 def _replace_marks(folder: RunFolder, unit: str, findings: Sequence[Finding]) -> None:
     rows, facts = folder.frame(unit), folder.known(unit)
-    had = cast("list[dict[str, str]]", facts["findings"])
-    before = "; ".join(finding["words"] for finding in had)
-    now = "; ".join(finding.words for finding in findings)
-
-    def anew(note: str) -> str:
-        plain = note.removesuffix(before).removesuffix("; ") if before else note
-        return "; ".join(filter(None, [plain, now]))
-
-    rows["note"] = rows["note"].fillna("").map(anew).astype("str")
     folder.write(unit, rows, {**facts, "findings": [asdict(finding) for finding in findings]})
     clear_aside(folder, unit)

@@ -18,7 +18,7 @@ _KINDS = ("rows", "points", "samples", "fingerprints")
 def clear_aside(folder: RunFolder, unit: str) -> None:
     """Take away what lies aside of this unit."""
     for kind in _KINDS:
-        for aside in (folder.path / kind).glob(f".{folder._file(unit).stem}.*"):
+        for aside in (folder.path / kind).glob(f".{folder.file_of(unit).stem}.*"):
             if not _is_anothers(aside):
                 aside.unlink(missing_ok=True)
 

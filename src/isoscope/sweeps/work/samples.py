@@ -108,7 +108,7 @@ def read_heads(folder: RunFolder, unit: str) -> dict[tuple[Site, int], Head]:
 
 def sample_file(folder: RunFolder, unit: str) -> Path:
     """Where the sample of a unit is."""
-    return folder.path / "samples" / f"{folder._file(unit).stem}.safetensors"
+    return folder.path / "samples" / f"{folder.file_of(unit).stem}.safetensors"
 
 
 def _layers(observation: Observation) -> Iterator[tuple[str, NDArray[np.generic]]]:

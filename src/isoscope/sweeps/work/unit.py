@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,7 +30,6 @@ from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.weigh import weigh
 from isoscope.run.weigh.weighed import Weighed
 from isoscope.sweeps.verify.fingerprint import fingerprint
-from isoscope.sweeps.verify.integrity import Finding
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.job import Asked, Job, Opened, Outcome
 from isoscope.sweeps.work.samples import keep_sample
@@ -56,7 +55,7 @@ def measure_one(job: Job) -> Outcome:
         seconds = time.perf_counter() - started
         if seen is not None:
             keep_sample(folder, unit, seen)
-        folder.write(unit, frame(mark(rows, job.findings)), {**facts, **_known(job, seconds)})
+        folder.write(unit, frame(rows), {**facts, **_known(job, seconds)})
     clear_aside(folder, unit)
     return Outcome(unit, job.checkpoint.step, seconds, len(rows))
 
@@ -78,15 +77,9 @@ def fail(job: Job, reason: str, seconds: float = 0.0) -> Outcome:
         note=reason,
     )
     facts = {**_known(job, seconds), FAILED: reason, "notes": [f"{checkpoint.name}: {reason}"]}
-    folder.write(checkpoint.unit, mark([row], job.findings), facts)
+    folder.write(checkpoint.unit, [row], facts)
     clear_aside(folder, checkpoint.unit)
     return Outcome(checkpoint.unit, checkpoint.step, seconds, failed=reason)
-
-
-def mark(rows: Iterable[Row], findings: Sequence[Finding]) -> list[Row]:
-    """The rows with what is wrong with their checkpoint at the end of every note."""
-    words = [finding.words for finding in findings]
-    return [replace(row, note="; ".join(filter(None, [row.note, *words]))) for row in rows]
 
 
 Found = tuple[list[Row], dict[str, object], Observation | None]

@@ -1,0 +1,68 @@
+"""Read rows of schema 1, which kept coordinates inside `model`, `revision`, `measure` and `note`.
+
+Only this module parses such texts. What it finds goes into the typed columns of schema 2; the texts stay as
+they are, except that the findings about a checkpoint, which were glued to the notes of its rows, are removed.
+P-values were rounded to two digits in notes and keep that rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from isoscope.results.row import COLUMNS
+
+SCHEMA_1 = 1
+COLUMNS_1 = {name: COLUMNS[name] for name in list(COLUMNS)[: list(COLUMNS).index("note") + 1]}
+_VERDICTS = ("helped", "hurt", "no difference", "cannot matter", "undefined")
+_CHANGE = ".change"
+_BUDGET = "a budget of "
+_SEED = r"^(?:entropy (?P<setting>[\d.]+), )?seed (?P<seed>\d+)$"
+_BIAS = r"^(?P<arm>.+), bias (?P<setting>\S+)$"
+_JUMP = r"^(?P<tag>jump|turn|stray)_in_(?P<about>.+)$"
+_REGIME = r"regime: (?P<tag>\w+)"
+_REGIMES = r"regimes: (?P<tag>[^;]*)"
+_P = r"(?:^|; |, |nominal )p = (?P<p>[\d.e+-]+)"
+
+
+def upgraded(rows: pd.DataFrame, facts: Mapping[str, object]) -> pd.DataFrame:
+    """Rows of schema 1 with the columns of schema 2; `facts` are those of their unit."""
+    rows = rows.assign(note=_without_findings(rows["note"].fillna(""), facts))
+    model, revision, measure, note = (
+        rows[name].fillna("") for name in ("model", "revision", "measure", "note")
+    )
+    seeded, biased = revision.str.extract(_SEED), model.str.extract(_BIAS)
+    jumped = measure.str.extract(_JUMP)
+    changed = measure.str.endswith(_CHANGE)
+    verdict = note.map(lambda text: next((word for word in _VERDICTS if text.startswith(word)), "undefined"))
+    regime = note.str.extract(_REGIME)["tag"].fillna(note.str.extract(_REGIMES)["tag"])
+    rows = rows.assign(
+        tag=jumped["tag"].fillna(regime).fillna("").where(~changed, verdict),
+        p=note.str.extract(_P)["p"],
+        arm=biased["arm"].fillna(model.where(seeded["seed"].notna())).fillna(""),
+        seed=seeded["seed"],
+        setting=biased["setting"].fillna(seeded["setting"]),
+        about=jumped["about"].fillna("").where(~changed, measure.str.removesuffix(_CHANGE)),
+    )
+    numbers = {"p": "float64", "seed": "float64", "setting": "float64"}
+    return rows.astype(numbers)[list(COLUMNS)].astype(COLUMNS)
+
+
+def upgraded_facts(facts: dict[str, object]) -> dict[str, object]:
+    """Facts of a unit of schema 1, with the note on the budget of a Monitor where schema 2 keeps it."""
+    budget, notes = facts.get("budget"), facts.get("notes")
+    if not isinstance(budget, Mapping) or not isinstance(notes, list):
+        return facts
+    note = next((note for note in notes if str(note).startswith(_BUDGET)), "")
+    return {**facts, "budget": {**budget, "note": note}}
+
+
+def _without_findings(notes: pd.Series, facts: Mapping[str, object]) -> pd.Series:
+    """Notes without the findings at their end, the last one first."""
+    findings = facts.get("findings")
+    for finding in reversed(findings if isinstance(findings, list) else []):
+        words = str(finding.get("words", "")) if isinstance(finding, Mapping) else ""
+        glued = notes.str.endswith(words) if words else pd.Series(False, notes.index)
+        notes = notes.where(~glued, notes.str.removesuffix(words).str.removesuffix("; "))
+    return notes
