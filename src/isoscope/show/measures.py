@@ -36,8 +36,8 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the terminal: its heading, its width, and its width with intervals (0: they are not shown).
+class TerminalColumn:
+    """A column of the terminal: its heading, its width, and its width with intervals (0: never shown).
 
     `bare`: values are shown without their null, which is 1 or near 0.
     """
@@ -66,7 +66,7 @@ class Shown:
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
     note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
-    column: Column | None = None  # in the terminal
+    column: TerminalColumn | None = None  # in the terminal
 
 
 AS_IT_IS, WITHOUT_DRIFT = "as it is", "without the mean query"
@@ -84,30 +84,32 @@ MEASURES: dict[str, dict[str, Shown]] = {
         "pearson_drift": Shown(),
     },
     "directions": {
-        "mean_cosine_between": Shown(scale=COSINES, column=Column("cosine between\nsequences", 23, 23)),
+        "mean_cosine_between": Shown(
+            scale=COSINES, column=TerminalColumn("cosine between\nsequences", 23, 23)
+        ),
         "mean_cosine": Shown(
-            beside="mean_cosine_between", scale=COSINES, column=Column("cosine\nall pairs", 12)
+            beside="mean_cosine_between", scale=COSINES, column=TerminalColumn("cosine\nall pairs", 12)
         ),
         "rogue_contribution": Shown(scale=COSINES, note_is_value=True),
         "cosine_variance": Shown(scale=COSINES),
     },
     "drift": {
-        "relative_drift": Shown(column=Column("relative\ndrift", 11, 23, bare=True)),
-        "mean_norm": Shown(column=Column("mean\nnorm", 9)),
+        "relative_drift": Shown(column=TerminalColumn("relative\ndrift", 11, 23, bare=True)),
+        "mean_norm": Shown(column=TerminalColumn("mean\nnorm", 9)),
         "drift": Shown(instead="relative_drift"),
     },
     "spectrum": {
         "participation_ratio_split": Shown(
-            scale="Directions used", unit="dimensions", column=Column("dimensions\n(PR split)", 15)
+            scale="Directions used", unit="dimensions", column=TerminalColumn("dimensions\n(PR split)", 15)
         ),
         "participation_ratio": Shown(
             beside="participation_ratio_split", scale="Directions used", unit="dimensions"
         ),
         "effective_rank": Shown(
-            scale="Directions used", unit="dimensions", column=Column("effective\nrank", 14)
+            scale="Directions used", unit="dimensions", column=TerminalColumn("effective\nrank", 14)
         ),
         "rankme": Shown(beside="effective_rank", scale="Directions used", unit="dimensions"),
-        "isoscore": Shown(scale="Shares", column=Column("IsoScore", 16)),
+        "isoscore": Shown(scale="Shares", column=TerminalColumn("IsoScore", 16)),
         "isoscore_star": Shown(instead="isoscore"),
         "top_share": Shown(scale="Shares", unit="share of variance"),
         "stable_rank": Shown(instead="top_share", unit="dimensions"),
@@ -119,7 +121,7 @@ MEASURES: dict[str, dict[str, Shown]] = {
             curve=AS_IT_IS,
             null="even",
             unit="1 is even",
-            column=Column("attention\nentropy", 12, bare=True),
+            column=TerminalColumn("attention\nentropy", 12, bare=True),
         ),
         "sink_mass": Shown(
             panel="Sink mass",
@@ -127,7 +129,7 @@ MEASURES: dict[str, dict[str, Shown]] = {
             null="chance",
             unit="share of attention",
             colours="to the largest",
-            column=Column("sink mass", 23),
+            column=TerminalColumn("sink mass", 23),
         ),
         "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS),
         "effective_keys": Shown(unit="keys"),
@@ -143,7 +145,7 @@ MEASURES: dict[str, dict[str, Shown]] = {
             panel="Normalised entropy",
             curve=WITHOUT_DRIFT,
             unit="1 is even",
-            column=Column("entropy\nwithout drift", 16, bare=True),
+            column=TerminalColumn("entropy\nwithout drift", 16, bare=True),
         ),
         "normalised_entropy_without_random": Shown(
             panel="Normalised entropy", curve="without a random vector"
@@ -152,7 +154,7 @@ MEASURES: dict[str, dict[str, Shown]] = {
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve="without a random vector"),
         "drift_share": Shown(
-            null="chance", unit="share of variance", column=Column("drift\nshare", 8, bare=True)
+            null="chance", unit="share of variance", column=TerminalColumn("drift\nshare", 8, bare=True)
         ),
         "normalised_entropy_beside_first": Shown(
             panel="Normalised entropy over the keys but the first", curve=AS_IT_IS, null="even"
