@@ -9,8 +9,19 @@ import pytest
 from isoscope.results.row import Row
 from isoscope.show.figures.comparison import scatter
 from isoscope.show.figures.panels import Drawn, figures
-from isoscope.show.measures import FAMILIES, family_of
-from isoscope.show.panels import DASHED, INSTEAD, MAPS, SCALES, TOGETHER
+from isoscope.show.measures import (
+    BY_HEAD,
+    COLUMNS,
+    COLUMNS_WITH_ATTENTION,
+    FAMILIES,
+    MAIN,
+    MAPS,
+    OVER_STEPS,
+    SHOWN,
+    family_of,
+    how_shown,
+    in_order,
+)
 from tests.show.made import clouds, compared, layered, part_rows, row, trained, whole
 from tests.typed import frame
 
@@ -170,13 +181,23 @@ def test_every_measure_has_its_place_on_the_page() -> None:
     from isoscope.measures.table import MEASURES
 
     assert len(MEASURES) >= 72
-    for measure in MEASURES:
-        assert measure.name in FAMILIES[measure.family].measures, f"{measure.name} has no place on the page"
-    known = {measure for family in FAMILIES.values() for measure in family.measures}
-    groups = (*TOGETHER.values(), *SCALES.values(), *MAPS.values())
-    named = {*INSTEAD, *INSTEAD.values(), *DASHED} | {m for group in groups for m in group}
-    assert named <= known
-    assert all(family_of(measure.name, {}) == measure.family for measure in MEASURES)
+    assert {measure.family for measure in MEASURES} <= set(FAMILIES)
+    assert all(family_of(one.name, {}) == one.family for one in MEASURES if one.name in SHOWN)
+    named = {name for how in SHOWN.values() for name in (how.instead, how.beside) if name}
+    named |= {*MAIN, *OVER_STEPS, *BY_HEAD, *COLUMNS, *COLUMNS_WITH_ATTENTION}
+    assert named | {name for maps in MAPS.values() for name in maps} <= set(SHOWN)
+    assert all(how_shown(name).column for name in (*COLUMNS, *COLUMNS_WITH_ATTENTION))
+
+
+def test_a_measure_that_the_table_does_not_have_is_shown_as_its_run_explains_it() -> None:
+    told = {"brand_new": {"family": "drift", "title": "brand-new drift"}}
+    rows = [row(name, 0.1 * i, layer=i) for i in range(3) for name in ("brand_new", "relative_drift")]
+    assert "brand_new" not in SHOWN
+    assert in_order(["brand_new", "relative_drift"], family_of("brand_new", told))[-1] == "brand_new"
+    first, last = figures(frame(rows), "drift", told).panels
+    assert (first.measures, last.measures) == (("relative_drift",), ("brand_new",))
+    assert last.heading == "Brand-new drift"
+    assert not figures(frame(rows), "directions", told).panels
 
 
 def test_a_comparison_has_a_dot_a_layer_joined_in_order_and_the_square() -> None:

@@ -37,6 +37,15 @@ def test_measures_picked_by_hand_are_all_there(
     assert not any("page" in line for line in lines)
 
 
+def test_a_measure_without_a_column_of_its_own_has_its_name_as_heading(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(monkeypatch, capsys, [row("brand_new", 0.5, low=0.4, high=0.6, null=0.1)])
+    assert "brand" in lines[1]
+    assert "new" in lines[2]
+    assert any("0.500 [0.400, 0.600]" in line for line in lines)
+
+
 def test_models_compared_at_their_last_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

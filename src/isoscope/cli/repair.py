@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from isoscope.repair.keep.repair import Repair
 
 _NUMBERS = ["value", "null", "low", "high"]
-_HEADS = {
-    "mean_cosine_between": "cosine between\nsequences",
-    "relative_drift": "relative\ndrift",
-    "isoscore": "IsoScore",
-    "effective_rank": "effective\nrank",
-}
 
 
 def repair(
@@ -134,6 +128,7 @@ def _show(fitted: Repair, rows: pd.DataFrame) -> None:
     from rich.table import Table
 
     from isoscope.cli.screen import terminal as screen
+    from isoscope.show.measures import heading_of
 
     n = int(rows.n.max())
     some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
@@ -142,7 +137,7 @@ def _show(fitted: Repair, rows: pd.DataFrame) -> None:
     table.add_column("")
     names = list(rows.measure.drop_duplicates())
     for name in names:
-        table.add_column(_HEADS[name], justify="right", no_wrap=True)
+        table.add_column(heading_of(name), justify="right", no_wrap=True)
     for when, part in rows.groupby("model", sort=False):
         cells = part.set_index("measure")
         table.add_row(str(when), *(_cell(*cells.loc[name, _NUMBERS]) for name in names))

@@ -20,8 +20,7 @@ from isoscope.show.colours import MODELS, SOFT, sequence
 from isoscope.show.draw.matplotlib.style import DASHES, MARKS, NULL, dot, pen, plain
 from isoscope.show.figures.panels import KINDS
 from isoscope.show.figures.trajectories import spaced
-from isoscope.show.measures import Told, title_of
-from isoscope.show.panels import TOGETHER
+from isoscope.show.measures import TOGETHER, Told, title_of
 from isoscope.show.readings import LAYERED, SiteReading, at_last, models, unique
 from isoscope.show.readings import steps as steps_of
 

@@ -13,7 +13,7 @@ from isoscope.formatting import listed, short
 from isoscope.show.draw.matplotlib.charts import write_powers
 from isoscope.show.draw.matplotlib.style import folded, keys_of, no_matplotlib
 from isoscope.show.figures.panels import range_of, wants_log
-from isoscope.show.measures import Told, title_of
+from isoscope.show.measures import MAIN, Told, how_shown, title_of
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, read
 from isoscope.show.say.words import LIVE
 
@@ -23,33 +23,6 @@ if TYPE_CHECKING:
 PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
 """Kinds of site that stand along the layers."""
 
-MAIN = (
-    "mean_cosine_between", "relative_drift", "participation_ratio_split", "normalised_entropy", "drift_share",
-    "sink_mass", "mean_cosine", "mean_norm", "isoscore", "trace", "frobenius", "symmetric_share",
-)  # fmt: skip
-"""What is drawn where nothing is asked for: the first of these that has a value."""
-
-UNITS = {
-    "entropy": "nats",
-    "entropy_without_drift": "nats",
-    "normalised_entropy": "1 is even",
-    "normalised_entropy_without_drift": "1 is even",
-    "effective_keys": "keys",
-    "attended_distance": "positions",
-    "participation_ratio": "dimensions",
-    "participation_ratio_split": "dimensions",
-    "effective_rank": "dimensions",
-    "rankme": "dimensions",
-    "stable_rank": "dimensions",
-    "sink_mass": "share of attention",
-    "drift_share": "share of variance",
-    "top_share": "share of variance",
-    "not_finite": "vectors",
-    "zero_vectors": "vectors",
-    "blind_rows": "queries",
-    "not_finite_rows": "queries",
-}
-"""In what a measure is counted, where it is no bare number."""
 _LETTERS = 26  # of a line of an axis's name
 
 
@@ -152,7 +125,7 @@ def name_values(ax: Any, own: Sequence[SiteReading], told: Told | None, *, acros
 
 def titled(measure: str, told: Told | None) -> str:
     """What a measure is called, with its unit."""
-    unit = UNITS.get(measure)
+    unit = how_shown(measure).unit
     title = title_of(measure, told or {})
     return f"{title} ({unit})" if unit and unit not in title else title
 

@@ -23,8 +23,7 @@ from isoscope.show.draw.matplotlib.style import folded, small
 from isoscope.show.figures.maps import bounds
 from isoscope.show.figures.panels import KINDS, wants_log
 from isoscope.show.figures.trajectories import depths, spaced
-from isoscope.show.measures import Told
-from isoscope.show.panels import MAPS
+from isoscope.show.measures import MAPS, Told
 from isoscope.show.readings import at_last
 
 if TYPE_CHECKING:

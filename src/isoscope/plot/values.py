@@ -11,7 +11,6 @@ import pandas as pd
 from isoscope.errors import IsoscopeError
 from isoscope.plot.axes import (
     PLACED,
-    UNITS,
     finished,
     measures_with_values,
     name_values,
@@ -20,8 +19,7 @@ from isoscope.plot.axes import (
 )
 from isoscope.show.colours import MODELS, SOFT
 from isoscope.show.draw.matplotlib.style import NULL, dot, folded, pen, plain
-from isoscope.show.measures import Told, title_of
-from isoscope.show.panels import SCALES
+from isoscope.show.measures import COSINES, SCALES, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ def dots(
     Of several sites the last is drawn, `output` where there is one.
     """
     there = measures_with_values(frame, kinds)
-    asked = list(measures) if measures is not None else [m for m in SCALES["Cosines"] if m in there]
+    asked = list(measures) if measures is not None else [m for m in SCALES[COSINES] if m in there]
     asked = asked or there[:1]
     own = [r for m in asked for r in last_site(readings_of(frame, m, kinds=kinds)) if r.known]
     if not own:
@@ -62,7 +60,7 @@ def dots(
     for i, name in enumerate(names):
         _draw(ax, [r for r in own if r.model == name], height, MODELS[i % len(MODELS)][0], plain(name))
     name_values(ax, own, told, across=True)
-    units = {UNITS.get(m, "") for m in asked}
+    units = {how_shown(m).unit for m in asked}
     ax.set_xlabel(units.pop() if len(units) == 1 else "")
     ax.set_yticks(list(height.values()), [folded(title_of(m, told or {}), _LETTERS) for m, _ in lines])
     ax.set_ylim(-len(lines) + 0.4, 0.6)

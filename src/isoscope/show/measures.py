@@ -1,212 +1,399 @@
-"""The order of the page: its sections, what they ask, and the measures of each.
+"""How a measure is shown, in one place: the sections of the page, and a line per measure.
 
-What a measure is called and which family it is of travels with the run; here is only how a page shows
-those it knows. Decided here: sections that most readers need stand open, and first; the others are folded
-to their heading and what they found. A section may show a measure of another family again, beside its own:
-attention as it is, and without a part. Which measures share a panel is in `panels`.
+The title, the family and the explanation of a measure travel with the run. A measure that is not named here
+is shown too: in the section of its family, after the measures that are named, in a panel of its own. So a
+line here is needed only where a measure shares a panel, has a unit, stands instead of another, or the like.
+
+Decided here: sections that most readers need stand open, and first; the others are folded to their heading
+and what they found. A section may show a measure of another family again, beside its own: attention as it is,
+and without a part. Of forms of one thing one is drawn, the others are in the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 Told = Mapping[str, Mapping[str, object]]
 """What a run tells of its measures: `run.measures`."""
 
+Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, signed"]
+
 
 @dataclass(frozen=True)
 class Family:
-    """A section of the page: its heading, the question it answers, its measures in order."""
+    """A section of the page: its heading, the question it answers, its measures in order.
+
+    `maps` are the measures that it draws as maps of layers and heads where there are rows of heads.
+    """
 
     heading: str
     asks: str
     measures: tuple[str, ...]
     folded: bool = False
+    maps: tuple[str, ...] = ()
 
+
+@dataclass(frozen=True)
+class TerminalColumn:
+    """A column of the terminal: its heading, its width, and its width with intervals (0: never shown).
+
+    `bare`: values are shown without their null, which is 1 or near 0.
+    """
+
+    heading: str
+    width: int
+    wide: int = 0
+    bare: bool = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How one measure is shown; the defaults are for a measure that needs nothing special.
+
+    A measure with `panel` shares that panel with measures to compare it with; `curve` is its name there.
+    Measures of one `scale` share an axis where there is one site and they stand as dots.
+    """
+
+    instead: str = ""  # not drawn where this measure is, which says the same or says it better
+    beside: str = ""  # drawn dotted in the panel of this measure, where that has one curve only
+    panel: str = ""
+    curve: str = ""
+    scale: str = ""
+    null: str = ""  # the name of its null, where "an isotropic cloud" would mislead
+    unit: str = ""
+    colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
+    says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
+    note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
+    column: TerminalColumn | None = None  # in the terminal
+
+
+AS_IT_IS, WITHOUT_DRIFT = "as it is", "without the mean query"
+COSINES = "Cosines"
+COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
+DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
+AGAIN = Shown()
+"""A measure of another section that is shown here again."""
+
+MEASURES: dict[str, dict[str, Shown]] = {
+    "comparison": {
+        "spearman_relative_drift": Shown(),
+        "spearman_drift": Shown(),
+        "pearson_relative_drift": Shown(),
+        "pearson_drift": Shown(),
+    },
+    "directions": {
+        "mean_cosine_between": Shown(
+            scale=COSINES, column=TerminalColumn("cosine between\nsequences", 23, 23)
+        ),
+        "mean_cosine": Shown(
+            beside="mean_cosine_between", scale=COSINES, column=TerminalColumn("cosine\nall pairs", 12)
+        ),
+        "rogue_contribution": Shown(scale=COSINES, note_is_value=True),
+        "cosine_variance": Shown(scale=COSINES),
+    },
+    "drift": {
+        "relative_drift": Shown(column=TerminalColumn("relative\ndrift", 11, 23, bare=True)),
+        "mean_norm": Shown(column=TerminalColumn("mean\nnorm", 9)),
+        "drift": Shown(instead="relative_drift"),
+    },
+    "spectrum": {
+        "participation_ratio_split": Shown(
+            scale="Directions used", unit="dimensions", column=TerminalColumn("dimensions\n(PR split)", 15)
+        ),
+        "participation_ratio": Shown(
+            beside="participation_ratio_split", scale="Directions used", unit="dimensions"
+        ),
+        "effective_rank": Shown(
+            scale="Directions used", unit="dimensions", column=TerminalColumn("effective\nrank", 14)
+        ),
+        "rankme": Shown(beside="effective_rank", scale="Directions used", unit="dimensions"),
+        "isoscore": Shown(scale="Shares", column=TerminalColumn("IsoScore", 16)),
+        "isoscore_star": Shown(instead="isoscore"),
+        "top_share": Shown(scale="Shares", unit="share of variance"),
+        "stable_rank": Shown(instead="top_share", unit="dimensions"),
+        "singular_entropy": Shown(),
+    },
+    "attention": {
+        "normalised_entropy": Shown(
+            panel="Normalised entropy",
+            curve=AS_IT_IS,
+            null="even",
+            unit="1 is even",
+            column=TerminalColumn("attention\nentropy", 12, bare=True),
+        ),
+        "sink_mass": Shown(
+            panel="Sink mass",
+            curve=AS_IT_IS,
+            null="chance",
+            unit="share of attention",
+            colours="to the largest",
+            column=TerminalColumn("sink mass", 23),
+        ),
+        "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS),
+        "effective_keys": Shown(unit="keys"),
+        "score_std": Shown(),
+        "attended_distance": Shown(unit="positions"),
+        "entropy": Shown(instead="normalised_entropy", unit="nats"),
+        "largest_score": Shown(instead="score_std"),
+        "attention_mass": Shown(),
+    },
+    "drift in attention": {
+        "normalised_entropy": AGAIN,
+        "normalised_entropy_without_drift": Shown(
+            panel="Normalised entropy",
+            curve=WITHOUT_DRIFT,
+            unit="1 is even",
+            column=TerminalColumn("entropy\nwithout drift", 16, bare=True),
+        ),
+        "normalised_entropy_without_random": Shown(
+            panel="Normalised entropy", curve="without a random vector"
+        ),
+        "sink_mass": AGAIN,
+        "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
+        "sink_mass_without_random": Shown(panel="Sink mass", curve="without a random vector"),
+        "drift_share": Shown(
+            null="chance", unit="share of variance", column=TerminalColumn("drift\nshare", 8, bare=True)
+        ),
+        "normalised_entropy_beside_first": Shown(
+            panel="Normalised entropy over the keys but the first", curve=AS_IT_IS, null="even"
+        ),
+        "normalised_entropy_beside_first_without_drift": Shown(
+            panel="Normalised entropy over the keys but the first", curve=WITHOUT_DRIFT
+        ),
+        "largest_weight": AGAIN,
+        "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
+        "cross_term": Shown(),
+        "entropy_without_drift": Shown(instead="normalised_entropy_without_drift", unit="nats"),
+    },
+    "training": {
+        "loss": Shown(),
+    },
+    "queries": {
+        "query_relative_drift": Shown(panel="Relative drift of queries and keys", curve="queries"),
+        "key_relative_drift": Shown(panel="Relative drift of queries and keys", curve="keys"),
+        "query_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="queries"),
+        "key_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="keys"),
+        "query_key_cosine": Shown(colours="signed"),
+        "joint_direction": Shown(),
+        "query_drift": Shown(instead="query_relative_drift"),
+        "key_drift": Shown(instead="key_relative_drift"),
+        "query_key_product": Shown(instead="query_key_cosine"),
+    },
+    "dimensions": {
+        "outlier_dimensions": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
+        "massive_activations": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
+        "largest_activation": Shown(note_is_value=True),
+    },
+    "tokens": {
+        "mean_cosine_rare": Shown(panel=COSINE_BY_FREQUENCY, curve="rare"),
+        "mean_cosine_middle": Shown(panel=COSINE_BY_FREQUENCY, curve="in between"),
+        "mean_cosine_frequent": Shown(panel=COSINE_BY_FREQUENCY, curve="frequent"),
+        "relative_drift_rare": Shown(panel=DRIFT_BY_FREQUENCY, curve="rare"),
+        "relative_drift_middle": Shown(panel=DRIFT_BY_FREQUENCY, curve="in between"),
+        "relative_drift_frequent": Shown(panel=DRIFT_BY_FREQUENCY, curve="frequent"),
+        "frequency_correlation": Shown(),
+        "self_similarity_adjusted": Shown(),
+        "self_similarity": Shown(instead="self_similarity_adjusted"),
+    },
+    "sequences": {
+        "intra_similarity_adjusted": Shown(),
+        "intra_similarity": Shown(instead="intra_similarity_adjusted"),
+        "rank_residual": Shown(),
+    },
+    "layers": {
+        "cka_previous": Shown(panel="CKA with another layer", curve="the previous layer"),
+        "cka_first": Shown(panel="CKA with another layer", curve="the first layer"),
+    },
+    "sample": {
+        "intrinsic_dimension": Shown(panel="Dimensions among neighbours", curve="from 2 (TwoNN)"),
+        "local_dimension": Shown(panel="Dimensions among neighbours", curve="from 20"),
+        "uniformity": Shown(),
+        "cluster_cosine": Shown(),
+    },
+    "partition": {
+        "partition_isotropy_unit": Shown(panel="Partition isotropy", curve="in units of the mean norm"),
+        "partition_isotropy": Shown(panel="Partition isotropy", curve="as the vectors are"),
+        "partition_isotropy_one_sign": Shown(instead="partition_isotropy"),
+        "partition_isotropy_first": Shown(instead="partition_isotropy"),
+        "partition_isotropy_second": Shown(instead="partition_isotropy"),
+        "partition_isotropy_float32": Shown(),
+    },
+    "query_key": {
+        "trace": Shown(colours="unbounded, signed", note_is_value=True),
+        "frobenius": Shown(colours="unbounded"),
+        "symmetric_share": Shown(),
+        "propagation_agreement": Shown(colours="signed", note_is_value=True),
+        "softmax_agreement": Shown(null="random weights", note_is_value=True),
+        "regime_density": Shown(null="even", note_is_value=True),
+        "walk_slope": Shown(null="standing still"),
+        "spectrum_mean": Shown(instead="trace"),
+        "spectrum_variance": Shown(null="random weights"),
+        "spectral_norm": Shown(null="random weights"),
+        "query_key_rank": Shown(null="random weights"),
+        "key_bias_norm": Shown(),
+        "trace_on_data": Shown(instead="trace", note_is_value=True),
+        "frobenius_on_data": Shown(instead="frobenius"),
+        "trace_square": Shown(instead="trace"),
+        "spectrum_variance_inside": Shown(instead="spectrum_variance"),
+    },
+    "vocabulary": {
+        "frequency_norm_correlation": Shown(),
+        "frequency_drift_correlation": Shown(),
+    },
+    "norm": {
+        "norm_weight_size": Shown(),
+        "norm_weight_outliers": Shown(),
+        "norm_bias_size": Shown(),
+        "bias_vocabulary_cosine": Shown(),
+        "weight_vocabulary_cosine": Shown(),
+        "bias_cancels": Shown(),
+        "drift_removed_by_bias": Shown(),
+    },
+    "health": {
+        "not_finite": Shown(unit="vectors"),
+        "zero_vectors": Shown(unit="vectors"),
+        "not_finite_rows": Shown(unit="queries"),
+        "blind_rows": Shown(unit="queries"),
+    },
+}
+"""How measures are shown, by section and in the order of the section."""
 
 FAMILIES: dict[str, Family] = {
     "comparison": Family(
         "Comparison",
         "Are the layers that drift further the more anisotropic ones?",
-        ("spearman_relative_drift", "spearman_drift", "pearson_relative_drift", "pearson_drift"),
+        tuple(MEASURES["comparison"]),
     ),
-    "directions": Family(
-        "Directions",
-        "Do the vectors point the same way?",
-        ("mean_cosine_between", "mean_cosine", "rogue_contribution", "cosine_variance"),
-    ),
-    "drift": Family("Drift", "Is the cloud centred on the origin?", ("relative_drift", "mean_norm", "drift")),
-    "spectrum": Family(
-        "Spectrum",
-        "How many directions carry the variance?",
-        (
-            "participation_ratio_split",
-            "participation_ratio",
-            "effective_rank",
-            "rankme",
-            "isoscore",
-            "isoscore_star",
-            "top_share",
-            "stable_rank",
-            "singular_entropy",
-        ),
-    ),
+    "directions": Family("Directions", "Do the vectors point the same way?", tuple(MEASURES["directions"])),
+    "drift": Family("Drift", "Is the cloud centred on the origin?", tuple(MEASURES["drift"])),
+    "spectrum": Family("Spectrum", "How many directions carry the variance?", tuple(MEASURES["spectrum"])),
     "attention": Family(
         "Attention",
         "How sharp is attention, and where does it look?",
-        (
-            "normalised_entropy",
-            "sink_mass",
-            "largest_weight",
-            "effective_keys",
-            "score_std",
-            "attended_distance",
-            "entropy",
-            "largest_score",
-            "attention_mass",
-        ),
+        tuple(MEASURES["attention"]),
+        maps=("normalised_entropy", "sink_mass"),
     ),
     "drift in attention": Family(
         "The drift in attention",
         "How much of the sharpness is the mean query?",
-        (
-            "normalised_entropy",
-            "normalised_entropy_without_drift",
-            "normalised_entropy_without_random",
-            "sink_mass",
-            "sink_mass_without_drift",
-            "sink_mass_without_random",
-            "drift_share",
-            "normalised_entropy_beside_first",
-            "normalised_entropy_beside_first_without_drift",
-            "largest_weight",
-            "largest_weight_without_drift",
-            "cross_term",
-            "entropy_without_drift",
-        ),
+        tuple(MEASURES["drift in attention"]),
+        maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
     ),
-    "training": Family("Training", "How did the model learn meanwhile?", ("loss",)),
+    "training": Family("Training", "How did the model learn meanwhile?", tuple(MEASURES["training"])),
     "queries": Family(
         "Queries and keys",
         "Do they drift, and along one direction?",
-        (
-            "query_relative_drift",
-            "key_relative_drift",
-            "query_anisotropy",
-            "key_anisotropy",
-            "query_key_cosine",
-            "joint_direction",
-            "query_drift",
-            "key_drift",
-            "query_key_product",
-        ),
+        tuple(MEASURES["queries"]),
         folded=True,
+        maps=("query_key_cosine",),
     ),
     "dimensions": Family(
-        "Dimensions",
-        "Do a few coordinates stand out?",
-        ("outlier_dimensions", "massive_activations", "largest_activation"),
-        folded=True,
+        "Dimensions", "Do a few coordinates stand out?", tuple(MEASURES["dimensions"]), folded=True
     ),
     "tokens": Family(
         "Tokens",
         "Are rare tokens elsewhere than frequent ones, and does context move them?",
-        (
-            "mean_cosine_rare",
-            "mean_cosine_middle",
-            "mean_cosine_frequent",
-            "relative_drift_rare",
-            "relative_drift_middle",
-            "relative_drift_frequent",
-            "frequency_correlation",
-            "self_similarity_adjusted",
-            "self_similarity",
-        ),
+        tuple(MEASURES["tokens"]),
         folded=True,
     ),
     "sequences": Family(
-        "Sequences",
-        "How alike are the vectors of one sequence?",
-        ("intra_similarity_adjusted", "intra_similarity", "rank_residual"),
-        folded=True,
+        "Sequences", "How alike are the vectors of one sequence?", tuple(MEASURES["sequences"]), folded=True
     ),
-    "layers": Family(
-        "Layers", "Where does the arrangement change?", ("cka_previous", "cka_first"), folded=True
-    ),
+    "layers": Family("Layers", "Where does the arrangement change?", tuple(MEASURES["layers"]), folded=True),
     "sample": Family(
-        "Neighbours",
-        "What is the cloud like close up?",
-        ("intrinsic_dimension", "local_dimension", "uniformity", "cluster_cosine"),
-        folded=True,
+        "Neighbours", "What is the cloud like close up?", tuple(MEASURES["sample"]), folded=True
     ),
     "partition": Family(
-        "Partition function",
-        "Would a softmax favour a direction?",
-        (
-            "partition_isotropy_unit",
-            "partition_isotropy",
-            "partition_isotropy_one_sign",
-            "partition_isotropy_first",
-            "partition_isotropy_second",
-            "partition_isotropy_float32",
-        ),
-        folded=True,
+        "Partition function", "Would a softmax favour a direction?", tuple(MEASURES["partition"]), folded=True
     ),
     "query_key": Family(
         "Localisation",
         "Where would each head look, by its weights alone?",
-        (
-            "trace",
-            "frobenius",
-            "symmetric_share",
-            "propagation_agreement",
-            "softmax_agreement",
-            "regime_density",
-            "walk_slope",
-            "spectrum_mean",
-            "spectrum_variance",
-            "spectral_norm",
-            "query_key_rank",
-            "key_bias_norm",
-            "trace_on_data",
-            "frobenius_on_data",
-            "trace_square",
-            "spectrum_variance_inside",
-        ),
+        tuple(MEASURES["query_key"]),
+        maps=("trace", "frobenius", "symmetric_share", "propagation_agreement"),
     ),
     "vocabulary": Family(
-        "Vocabulary",
-        "Do the rows of the matrices point the same way?",
-        ("frequency_norm_correlation", "frequency_drift_correlation"),
+        "Vocabulary", "Do the rows of the matrices point the same way?", tuple(MEASURES["vocabulary"])
     ),
-    "norm": Family(
-        "The final norm",
-        "What do its weights do to the cloud?",
-        (
-            "norm_weight_size",
-            "norm_weight_outliers",
-            "norm_bias_size",
-            "bias_vocabulary_cosine",
-            "weight_vocabulary_cosine",
-            "bias_cancels",
-            "drift_removed_by_bias",
-        ),
-    ),
+    "norm": Family("The final norm", "What do its weights do to the cloud?", tuple(MEASURES["norm"])),
     "live": Family(
         "Batches that trained",
         "What do they show, dropout and all, and where do their gradients pull?",
         (),
         folded=True,
     ),
-    "health": Family(
-        "Health",
-        "What was left out?",
-        ("not_finite", "zero_vectors", "not_finite_rows", "blind_rows"),
-    ),
+    "health": Family("Health", "What was left out?", tuple(MEASURES["health"])),
 }
+"""The sections, in the order of the page."""
+
+SHOWN = {m: how for family in MEASURES.values() for m, how in family.items() if how is not AGAIN}
+"""How measures are shown, by measure."""
+
+MAIN = (
+    "mean_cosine_between", "relative_drift", "participation_ratio_split", "normalised_entropy", "drift_share",
+    "sink_mass", "mean_cosine", "mean_norm", "isoscore", "trace", "frobenius", "symmetric_share",
+)  # fmt: skip
+"""Measures in order of importance: a figure that is asked for nothing draws the first that has a value."""
+
+OVER_STEPS = (
+    "mean_cosine_between", "relative_drift", "normalised_entropy", "drift_share", "participation_ratio_split",
+)  # fmt: skip
+"""Measures that the terminal shows of several steps, a table each; the first matter most."""
+
+BY_HEAD = ("drift_share", "normalised_entropy")
+"""The terminal shows the first of these by head that is there, where its table is short."""
+
+COLUMNS = (
+    "mean_cosine_between", "relative_drift", "participation_ratio_split", "mean_norm", "mean_cosine",
+    "effective_rank", "isoscore",
+)  # fmt: skip
+"""Columns of the terminal's table of sites; the first matter most."""
+
+COLUMNS_WITH_ATTENTION = (
+    "mean_cosine_between", "relative_drift", "normalised_entropy", "drift_share",
+    "normalised_entropy_without_drift", "sink_mass", "participation_ratio_split", "mean_norm",
+)  # fmt: skip
+"""Columns of the terminal's table of sites where there is attention; only the first has its interval."""
+
+MAPS = {name: family.maps for name, family in FAMILIES.items() if family.maps}
+"""Measures that are drawn as maps of layers and heads, by section."""
 
 _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family.measures}  # the first wins
+
+
+def how_shown(measure: str) -> Shown:
+    """How a measure is shown: its line of the table, or the defaults.
+
+    >>> how_shown("entropy").unit, how_shown("new") == Shown()
+    ('nats', True)
+    """
+    return SHOWN.get(measure, Shown())
+
+
+def heading_of(measure: str) -> str:
+    """The heading of a measure's column in the terminal, by default its name, a word per line."""
+    column = how_shown(measure).column
+    return column.heading if column else measure.replace("_", "\n")
+
+
+def _panels() -> dict[str, dict[str, str]]:
+    made: dict[str, dict[str, str]] = {}
+    for measure, how in SHOWN.items():
+        if how.panel:
+            made.setdefault(how.panel, {})[measure] = how.curve
+    return made
+
+
+TOGETHER = _panels()
+"""Measures made to be compared: they share a panel where each is one curve of a model, else a scale."""
+
+SCALES = {
+    heading: tuple(measure for measure, how in SHOWN.items() if how.scale == heading)
+    for heading in dict.fromkeys(how.scale for how in SHOWN.values() if how.scale)
+}
+"""More measures that share an axis where there is one site, and they stand as dots."""
 
 
 def family_of(measure: str, told: Told) -> str:
@@ -249,5 +436,5 @@ def title_of(measure: str, told: Told) -> str:
 
 
 def name_of(measure: str, told: Told) -> str:
-    """The same inside a sentence."""
+    """The measure's title as it stands inside a sentence."""
     return str(told.get(measure, {}).get("title") or measure.replace("_", " "))

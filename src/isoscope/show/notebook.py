@@ -12,17 +12,13 @@ from collections.abc import Iterable
 import pandas as pd
 
 from isoscope.formatting import listed, short
+from isoscope.show.measures import MAIN
 from isoscope.show.readings import SiteReading, models, read, steps, unique
 from isoscope.show.say.words import headline
 
 MOST_LINES = 30
 MOST_MEASURES = 6
 MOST_NOTES = 4
-FIRST = (
-    "mean_cosine_between", "relative_drift", "participation_ratio_split", "normalised_entropy", "drift_share",
-    "sink_mass", "mean_cosine", "mean_norm", "isoscore", "trace", "frobenius",
-)  # fmt: skip
-"""The measures that are shown where they are there; others follow."""
 
 
 def html_of(rows: pd.DataFrame, notes: Iterable[str] = ()) -> str:
@@ -43,7 +39,7 @@ def html_of(rows: pd.DataFrame, notes: Iterable[str] = ()) -> str:
 
 def _table(shown: list[SiteReading], rows: int) -> str:
     there = unique(r.measure for r in shown if r.known) or unique(r.measure for r in shown)
-    named = [m for m in FIRST if m in there] + [m for m in there if m not in FIRST]
+    named = [m for m in MAIN if m in there] + [m for m in there if m not in MAIN]
     columns = named[:MOST_MEASURES]
     several = len(models(shown)) > 1
     at = {(r.model, r.site, r.measure): r for r in shown}

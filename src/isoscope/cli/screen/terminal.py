@@ -18,43 +18,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from isoscope.show.measures import BY_HEAD, COLUMNS, COLUMNS_WITH_ATTENTION, OVER_STEPS, heading_of, how_shown
 from isoscope.sites import Site
 
-_SHOWN = (  # measure, heading, whether its interval is shown, columns it takes; the first matter most
-    ("mean_cosine_between", "cosine between\nsequences", True, 23),
-    ("relative_drift", "relative\ndrift", True, 23),
-    ("participation_ratio_split", "dimensions\n(PR split)", False, 15),
-    ("mean_norm", "mean\nnorm", False, 9),
-    ("mean_cosine", "cosine\nall pairs", False, 12),
-    ("effective_rank", "effective\nrank", False, 14),
-    ("isoscore", "IsoScore", False, 16),
-)
-_WITH_ATTENTION = (  # the same where there is attention: five of them, site and n take 98 columns
-    ("mean_cosine_between", "cosine between\nsequences", True, 23),
-    ("relative_drift", "relative\ndrift", False, 11),
-    ("normalised_entropy", "attention\nentropy", False, 12),
-    ("drift_share", "drift\nshare", False, 8),
-    ("normalised_entropy_without_drift", "entropy\nwithout drift", False, 16),
-    ("sink_mass", "sink mass", False, 23),
-    *_SHOWN[2:4],
-)
-# shown without their null, which is 1 or near 0
-_BARE = ("relative_drift", "normalised_entropy", "normalised_entropy_without_drift", "drift_share")
-_CHANCE = ("sink_mass",)  # the null is what chance gives
-_BY_HEAD = ("drift_share", "normalised_entropy")  # the first that is there, where its table is short
 _MOST_LAYERS = 12  # a table of heads with more layers is no small one
 _HEAD = 7  # columns a head takes
 _MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
-_OTHER = 24  # columns a measure takes that is not in _SHOWN
+_OTHER = 24  # columns a measure takes that has no column of its own
 _NAME = 28  # columns a model's name may take
 _NARROW = 120  # columns under which a correlation and its p stand on two lines
-_OVER_STEPS = (
-    "mean_cosine_between",
-    "relative_drift",
-    "normalised_entropy",
-    "drift_share",
-    "participation_ratio_split",
-)
 _MOST_TABLES = 4
 _MOST_STEPS = 24  # lines of a table
 
@@ -75,7 +47,7 @@ def show(rows: pd.DataFrame) -> None:
         rows = rows[rows.step.isna() | (rows.step == rows.groupby("model").step.transform("max"))]
         show_table(_over_sites(rows))
     elif rows.step.nunique() > 1:
-        asked = [name for name in _OVER_STEPS if (rows.measure == name).any()][:_MOST_TABLES]
+        asked = [name for name in OVER_STEPS if (rows.measure == name).any()][:_MOST_TABLES]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
             show_table(_over_steps(rows, name))
     else:
@@ -85,18 +57,33 @@ def show(rows: pd.DataFrame) -> None:
         show_table(_comparison(compared))
 
 
+def _columns(attended: bool) -> list[tuple[str, str, bool, int]]:
+    """The columns of sites: measure, heading, whether its interval is shown, width; the first matter most.
+
+    Where there is attention only the first has its interval: five of them, site and n take 98 columns.
+    """
+    made: list[tuple[str, str, bool, int]] = []
+    for name in COLUMNS_WITH_ATTENTION if attended else COLUMNS:
+        if column := how_shown(name).column:
+            wide = column.wide if not (attended and made) else 0
+            made.append((name, column.heading, wide > 0, wide or column.width))
+    return made
+
+
 def _over_sites(rows: pd.DataFrame) -> Table:
     names = list(rows.measure.drop_duplicates())
-    columns = _WITH_ATTENTION if rows.kind.isin(["attention", "cross_attention"]).any() else _SHOWN
-    there = [shown for shown in columns if shown[0] in names]
+    attended = bool(rows.kind.isin(["attention", "cross_attention"]).any())
+    there = [column for column in _columns(attended) if column[0] in names]
     if not there or len(names) <= _MOST:
-        others = [name for name in names if name not in {shown[0] for shown in there}]
-        there += [(name, name.replace("_", "\n"), True, _OTHER) for name in others]
+        others = [name for name in names if name not in {column[0] for column in there}]
+        there += [(name, heading_of(name), True, _OTHER) for name in others]
     several = rows.model.nunique() > 1
     site = 28 if (rows.kind == "cross_attention").any() else 20
-    widths = accumulate((shown[3] for shown in there), initial=site + several * (_NAME + 3))
+    widths = accumulate((column[3] for column in there), initial=site + several * (_NAME + 3))
     present = [
-        shown for shown, width in zip(there, islice(widths, 1, None), strict=False) if width <= screen_width()
+        column
+        for column, width in zip(there, islice(widths, 1, None), strict=False)
+        if width <= screen_width()
     ]
     fewer = "; a wider terminal shows more" if len(present) < len(there) else ""
     fewer += f"; the page shows all {len(names)} measures" if len(there) < len(names) else ""
@@ -107,7 +94,7 @@ def _over_sites(rows: pd.DataFrame) -> Table:
         table.add_column(head, no_wrap=True)
     for head in ("n", *(head for _, head, _, _ in present)):
         table.add_column(head, justify="right", no_wrap=True)
-    rows = rows[rows.measure.isin([shown[0] for shown in present])]
+    rows = rows[rows.measure.isin([column[0] for column in present])]
     last = ""
     for (model, kind, layer), part in _joined(rows).groupby(
         ["model", "line", "layer"], dropna=False, sort=False
@@ -133,7 +120,7 @@ def _joined(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _show_heads(rows: pd.DataFrame) -> None:
     """One small table of the heads of one model, or a word that the page has them."""
-    found = [name for name in _BY_HEAD if (rows.measure == name).any()]
+    found = [name for name in BY_HEAD if (rows.measure == name).any()]
     if not found:
         return
     mine = rows[(rows.measure == found[0]) & (rows.kind == "attention")]
@@ -234,9 +221,10 @@ def _cell(cells: pd.DataFrame, measure: str, interval: bool) -> str:
     value, null, low, high = map(float, cells.loc[measure, ["value", "null", "low", "high"]].to_numpy())
     if math.isnan(value):
         return "–"
-    if measure in _CHANCE and not math.isnan(null):
+    column = how_shown(measure).column
+    if column and not column.bare and how_shown(measure).null == "chance" and not math.isnan(null):
         return f"{number(value)} (chance {number(null)})"
-    if measure in _BARE and not interval:
+    if column and column.bare and not interval:
         return number(value)
     if interval and not math.isnan(low):
         return f"{number(value)} [{number(low)}, {number(high)}]"

@@ -12,10 +12,9 @@ from isoscope.show.figures.heads_over_steps import heads_over_steps
 from isoscope.show.figures.panels import Drawn, Panel
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.figures.weights.sections import WEIGHED
-from isoscope.show.measures import FAMILIES, Family, in_order, name_of, title_of
+from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of, title_of
 from isoscope.show.page.section import Section, explanations
 from isoscope.show.page.training import Trained, Training
-from isoscope.show.panels import DASHED, INSTEAD
 from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed
 
@@ -39,7 +38,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
     own = [r for r in of.readings if WEIGHED[family](r.kind)]
     named = in_order((r.measure for r in own if r.known), family)
     shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
-    named = [m for m in named if m in shown and INSTEAD.get(m) not in named]
+    named = [m for m in named if m in shown and how_shown(m).instead not in named]
     named.sort(key=shown.index if family != "vocabulary" else (*_SHOWN[family], *shown).index)
     if not named or len({r.step for r in own}) < 2:
         return None
@@ -49,7 +48,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
         mine = [r for r in own if r.measure == measure]
         mapped = family == "query_key" and len(panels) < _MAPPED
         figure, remark = trajectory(mine, of.axis, places, mapped=mapped)
-        null = f"dashed: {DASHED[measure]}" if measure in DASHED else ""
+        null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
         panels.append(
             Panel((measure,), title_of(measure, of.told), ", ".join(filter(None, [null, remark])), figure)
         )

@@ -12,7 +12,7 @@ import pandas as pd
 from isoscope.kinds.sweep.printed import PRINTED
 from isoscope.plot.along_layers import layers
 from isoscope.plot.along_steps import OF_STEPS, steps
-from isoscope.plot.axes import MAIN, PLACED, measures_with_values, probed
+from isoscope.plot.axes import PLACED, measures_with_values, probed
 from isoscope.plot.catalogue.points import of_points
 from isoscope.plot.comparison import scatter
 from isoscope.plot.maps import MAPPED, heads, layers_by_steps
@@ -23,8 +23,19 @@ from isoscope.show.draw.matplotlib.style import folded, plain
 from isoscope.show.figures.step_axis import Changed
 from isoscope.show.figures.weights.norms import is_norm
 from isoscope.show.figures.weights.vocabulary import VOCABULARY
-from isoscope.show.measures import FAMILIES, Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.panels import INSTEAD, SCALES, TOGETHER
+from isoscope.show.measures import (
+    FAMILIES,
+    MAIN,
+    SCALES,
+    TOGETHER,
+    Told,
+    family_of,
+    how_shown,
+    in_order,
+    name_of,
+    shown_in,
+    title_of,
+)
 from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import TRACES
 
@@ -193,7 +204,7 @@ def _sections(of: _Rows) -> list[Offered]:
     single = of.rows["model"].nunique() == 1
     for family in families:
         own = in_order([m for m in of.there if family_of(m, of.told) == family], family)
-        own = [m for m in own if INSTEAD.get(m) not in own]
+        own = [m for m in own if how_shown(m).instead not in own]
         name = _NAMES.get(family, family.replace(" ", "-").replace("_", "-"))
         if own and name:
             known = FAMILIES.get(family)

@@ -21,8 +21,7 @@ from isoscope.show.figures.maps import alike, bounds
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import number, spaced
-from isoscope.show.measures import Told, title_of
-from isoscope.show.panels import MAPS
+from isoscope.show.measures import MAPS, Told, title_of
 
 MOST_HEADS = 192
 ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}

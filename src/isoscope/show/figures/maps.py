@@ -21,8 +21,7 @@ from isoscope.show.colours import AMOUNT, SIGNED, Pair
 from isoscope.show.draw.plotly.marks import MOST_TICKS, blank, telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.trajectories import number
-from isoscope.show.measures import Told, title_of
-from isoscope.show.panels import MAPS
+from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, models, read, steps
 
 CELL = 22
@@ -36,9 +35,6 @@ MOST_TOLD = 4096
 """Of more cells each tells its value and its head alone: with all, 200 layers of 128 heads took 32 MB."""
 
 _BELOW, _ABOVE = 44, 8
-_SIGNED = ("query_key_cosine", "propagation_agreement")
-_TO_LARGEST = ("sink_mass", "sink_mass_without_drift")
-_UNBOUNDED = {"trace": True, "frobenius": False}  # whether it has a sign
 _MOST_HEADS = 0.95
 
 
@@ -64,7 +60,9 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
 
 def alike(measure: str) -> tuple[str, ...]:
     """The measures whose maps share its colours."""
-    return _TO_LARGEST if measure in _TO_LARGEST else (measure,)
+    if how_shown(measure).colours != "to the largest":
+        return (measure,)
+    return tuple(name for name, how in SHOWN.items() if how.colours == "to the largest")
 
 
 def _usual(sizes: list[float]) -> float:
@@ -75,12 +73,13 @@ def _usual(sizes: list[float]) -> float:
 def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     """The values that the ends of the colours stand for, in maps of this measure alone."""
     found = [float(value) for value in values if math.isfinite(value)]
-    if measure in _SIGNED:
+    colours = how_shown(measure).colours
+    if colours == "signed":
         return -1.0, 1.0
-    if measure in _UNBOUNDED:
+    if colours in ("unbounded", "unbounded, signed"):
         high = _usual([abs(value) for value in found])
-        return (-high if _UNBOUNDED[measure] else 0.0), high
-    return 0.0, min(1.0, max(found, default=1.0) or 1.0) if measure in _TO_LARGEST else 1.0
+        return (-high if colours == "unbounded, signed" else 0.0), high
+    return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
 
 def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:

@@ -22,8 +22,17 @@ import plotly.graph_objects as go
 
 from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
 from isoscope.show.draw.plotly.marks import HEIGHT, LARGE, curves, dots
-from isoscope.show.measures import Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.panels import BESIDE, DASHED, INSTEAD, SCALES, TOGETHER, TOLD_WHERE_ZERO
+from isoscope.show.measures import (
+    SCALES,
+    TOGETHER,
+    Told,
+    family_of,
+    how_shown,
+    in_order,
+    name_of,
+    shown_in,
+    title_of,
+)
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, models, read, steps, unique
 
 LARGEST = "mean_cosine_between"
@@ -152,8 +161,10 @@ def palette(readings: Iterable[SiteReading]) -> dict[str, Pair]:
 
 def _drawn(readings: list[SiteReading], named: list[str]) -> list[str]:
     """Without those that another is drawn instead of, and counts of nothing where there is more."""
-    named = [m for m in named if INSTEAD.get(m) not in named]
-    empty = [m for m in TOLD_WHERE_ZERO if not any(r.value for r in readings if r.measure == m)]
+    named = [m for m in named if how_shown(m).instead not in named]
+    empty = [
+        m for m in named if how_shown(m).says_zero and not any(r.value for r in readings if r.measure == m)
+    ]
     return [m for m in named if m not in empty] or named
 
 
@@ -191,9 +202,11 @@ def _groups(named: list[str], together: Mapping[str, Collection[str]]) -> list[t
 def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
     alone = lone and len(plan.colours) == 1
     drawn: list[Panel] = []
-    for heading, group in _groups([m for m in named if not (alone and BESIDE.get(m) in named)], TOGETHER):
+    for heading, group in _groups(
+        [m for m in named if not (alone and how_shown(m).beside in named)], TOGETHER
+    ):
         own = [r for r in readings if r.measure in group]
-        other = [r for r in readings if alone and r.measure in named and BESIDE.get(r.measure) in group]
+        other = [r for r in readings if alone and r.measure in named and how_shown(r.measure).beside in group]
         log = wants_log(own)
         range_, remark = range_of(own + other, log), _remark(group, own, other, log, told)
         if plan.shares(group):
@@ -243,7 +256,7 @@ def _labelled(labels: Mapping[str, str]) -> Callable[[SiteReading], str]:
 
 def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], log: bool, told: Told) -> str:
     dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
-    called = DASHED.get(group[0], "") if any(math.isfinite(r.null) for r in own) else ""
+    called = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
     return ", ".join(filter(None, [dotted, called and f"dashed: {called}", "log scale" if log else ""]))
 
 

@@ -9,17 +9,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
-from isoscope.show.measures import title_of
+from isoscope.show.measures import how_shown, title_of
 from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, unique, where
 
 MOST_ROWS = 1500
 """More rows make a browser slow; the page says how many it leaves out and where they are."""
-
-NAMING = (
-    *("rogue_contribution", "outlier_dimensions", "massive_activations", "largest_activation"),
-    *("trace", "trace_on_data", "regime_density", "propagation_agreement", "softmax_agreement"),
-)
-"""Measures whose note is part of the value (a dimension, a regime, a p) and no remark on it."""
 
 NUMBERS = ("step", "value", "null", "95 % interval", "n")
 """Columns set to the right."""
@@ -83,7 +77,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
     """What the rows and the units remark, each text once, with all it is on."""
     grouped: dict[str, list[SiteReading]] = {}
     for reading in read(rows):
-        part = reading.measure in NAMING or reading.kind == "comparison"
+        part = how_shown(reading.measure).note_is_value or reading.kind == "comparison"
         if reading.note and not (part and reading.known):
             grouped.setdefault(reading.note, []).append(reading)
     units: dict[str, list[str]] = {}

@@ -18,9 +18,8 @@ from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_st
 from isoscope.show.figures.panels import KINDS, Drawn, Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, step_axis
 from isoscope.show.figures.trajectories import LARGE, OWN, Depths, depths, spaced, trajectory
-from isoscope.show.measures import FAMILIES, Told, family_of, in_order, title_of
+from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
 from isoscope.show.page.alarms import COLOURS, Mark, Watch, mark, watch
-from isoscope.show.panels import BESIDE, DASHED, INSTEAD, TOLD_WHERE_ZERO
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
 from isoscope.show.say.broken import rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
@@ -148,7 +147,7 @@ def trained(of: Training, family: str) -> Trained | None:
     named = sorted(_drawn(by_measure, family), key=lambda m: m != _FIRST.get(family))
     large: list[Panel] = []
     small: list[Panel] = []
-    wide = [m for m in named if BESIDE.get(m) not in named][: _MAPPED.get(family, 2)]
+    wide = [m for m in named if how_shown(m).beside not in named][: _MAPPED.get(family, 2)]
     for measure in named:
         mapped = measure in wide
         (large if mapped else small).extend(_panels(of, measure, by_measure[measure], mapped=mapped))
@@ -172,8 +171,8 @@ def drawn(of: Training, section: Trained) -> Drawn:
 def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:
     """The measures that are drawn, in order: without values none, and one of several forms of a thing."""
     found = [m for m, own in there.items() if any(r.known for r in own)]
-    found = [m for m in found if m not in TOLD_WHERE_ZERO or any(r.value for r in there[m] if r.known)]
-    return [m for m in in_order(found, family) if INSTEAD.get(m) not in found or m in _DRAWN_ANYWAY]
+    found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in there[m] if r.known)]
+    return [m for m in in_order(found, family) if how_shown(m).instead not in found or m in _DRAWN_ANYWAY]
 
 
 def _panels(of: Training, measure: str, own: list[SiteReading], *, mapped: bool) -> list[Panel]:
@@ -186,7 +185,7 @@ def _panels(of: Training, measure: str, own: list[SiteReading], *, mapped: bool)
             continue
         figure, remark = trajectory(shown, of.axis, of.places, mapped=mapped)
         mark(figure, of.axis, of.marks)
-        null = f"dashed: {DASHED[measure]}" if measure in DASHED else ""
+        null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
         title = heading_of(title_of(measure, of.told), "", kind if kind in KINDS else "")
         found.append(Panel((measure,), title, ", ".join(filter(None, [null, remark])), figure))
     return found

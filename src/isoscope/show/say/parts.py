@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 
 from isoscope.formatting import listed, short
-from isoscope.show.panels import TOGETHER
+from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
 from isoscope.show.readings import SiteReading, ends, nulls, of, unique, where
 
 MOST_NAMED = 4
 """So many models are told one by one in a comparison; more are told by their range."""
 
 _BANDS = {
-    "drift further": TOGETHER["Relative drift by frequency of the token"],
-    "point more alike": TOGETHER["Mean cosine by frequency of the token"],
+    "drift further": TOGETHER[DRIFT_BY_FREQUENCY],
+    "point more alike": TOGETHER[COSINE_BY_FREQUENCY],
 }
 _TOKENS = {"rare": "rare tokens", "in between": "tokens in between", "frequent": "frequent tokens"}
 
