@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from isoscope.kernels.attention.rows import attention_rows
     from isoscope.kernels.partition import partition_isotropy
     from isoscope.kernels.spectra import qk_spectrum
+    from isoscope.kinds.report import report
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.results.store import read_run
@@ -39,6 +40,7 @@ __all__ = [
     "plot",
     "qk_spectrum",
     "read_run",
+    "report",
     "signal_propagation",
     "text",
     "weigh",
@@ -58,6 +60,7 @@ _HOMES = {
     "partition_isotropy": "kernels.partition",
     "qk_spectrum": "kernels.spectra",
     "read_run": "results.store",
+    "report": "kinds.report",
     "signal_propagation": "geometry.propagation",
     "text": "data.text",
     "weigh": "run.weigh.weigh",

@@ -96,7 +96,6 @@ def test_a_narrow_terminal_shows_whole_cells(
     isoscope: Isoscope, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda: 80)
-    monkeypatch.setattr("isoscope.cli.screen.weights.screen_width", lambda: 80)
     out = isoscope("weights", folder, "--out", tmp_path / "run").out
     assert "…" not in out and "regimes" in out
 

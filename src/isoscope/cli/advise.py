@@ -59,7 +59,7 @@ def advise(
 ) -> None:
     """Say what a space of vectors looks like, what makes it so, what repairs would change, and what to do."""
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.advise import finish_advise
+    from isoscope.cli.screen.finish import finish
     from isoscope.measures.table import choose
     from isoscope.repair.advise.advise import GEOMETRY, recipes
     from isoscope.repair.advise.advise import advise as try_repairs
@@ -109,7 +109,7 @@ def advise(
     folder = open_run(out or default_out(f"advise {name}", run.id), run)
     if folder.has(_UNIT):
         screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
-        finish_advise(folder, json=json)
+        finish(folder, json=json)
         return
     if given is None:
         with screen.bar(f"running {name}") as progress:
@@ -130,4 +130,4 @@ def advise(
         found = try_repairs(given, tried, site=site, run=run.id, progress=progress)
     facts = {**given.facts(), "repairs": list(found.tried), "notes": [*notes, *found.notes]}
     folder.write(_UNIT, [*found.rows, *tokens], facts)
-    finish_advise(folder, json=json)
+    finish(folder, json=json)

@@ -28,7 +28,7 @@ def cloud(
     """Measure the geometry of a file of vectors."""
     allowed = parse_bytes(memory)
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.finish import finish, show
+    from isoscope.cli.screen.finish import finish, show_rows
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
     from isoscope.results.store import open_run
@@ -57,4 +57,4 @@ def cloud(
     if folder is not None:
         finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())
     else:
-        show(seen.frame(), seen.notes(), json=json, run=run.id)
+        show_rows(seen.frame(), seen.notes(), json=json, run=run.id)

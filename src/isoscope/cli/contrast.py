@@ -75,7 +75,7 @@ def contrast(
 ) -> None:
     """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.contrast import finish_contrast
+    from isoscope.cli.screen.finish import finish
     from isoscope.lab.contrast import contrast as lab
     from isoscope.lab.train.experiment import Experiment, device_for
     from isoscope.lab.train.training import Recipe
@@ -98,4 +98,4 @@ def contrast(
     with screen.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):
             progress(done, total)
-    finish_contrast(folder, json=json)
+    finish(folder, json=json)

@@ -76,7 +76,7 @@ def impact(
 ) -> None:
     """Judge repairs by tasks: helped, hurt, no difference at this n, or cannot matter."""
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.impact import finish_impact
+    from isoscope.cli.screen.finish import finish
     from isoscope.repair.impact.run import Question, make, prepare, run_of, vectors_of
     from isoscope.results.store import open_run
 
@@ -109,4 +109,4 @@ def impact(
                 progress(done, total)
     else:
         screen.warn([f"{folder.path} has these rows already; nothing is judged again"])
-    finish_impact(folder, json=json)
+    finish(folder, json=json)

@@ -98,14 +98,7 @@ def _told(parameters: Mapping[str, str]) -> str:
 
 
 def _show(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     from isoscope.cli.screen import terminal as screen
+    from isoscope.kinds.screen import Table, headed
 
-    table = Table()
-    for head in heads:
-        table.add_column(head)
-    for line in lines:
-        table.add_row(*map(Text, line))
-    screen.show_table(table)
+    screen.show(Table(headed(heads, folds=True), tuple(map(tuple, lines))))

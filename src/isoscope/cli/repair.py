@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,7 +120,7 @@ def repair(
     screen.warn(told)
     if json:
         about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
-        screen.show_json(rows, repair=about, folder=str(folder), notes=told)
+        screen.show_json({"repair": about, "folder": str(folder), "notes": told, "rows": rows})
         return
     _show(fitted, rows)
     if write is not None:
@@ -131,35 +130,23 @@ def repair(
 
 def _show(fitted: Repair, rows: pd.DataFrame) -> None:
     """Print the geometry before and after, and what the repair is."""
-    from rich.table import Table
-
     from isoscope.cli.screen import terminal as screen
+    from isoscope.kinds.measure.tables import bounded
+    from isoscope.kinds.screen import Column, Table, headed
 
     n = int(rows.n.max())
     some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
-    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
-    table = Table(caption=caption, caption_justify="left")
-    table.add_column("")
     names = list(rows.measure.drop_duplicates())
-    for name in names:
-        table.add_column(_HEADS[name], justify="right", no_wrap=True)
+    lines = []
     for when, part in rows.groupby("model", sort=False):
         cells = part.set_index("measure")
-        table.add_row(str(when), *(_cell(*cells.loc[name, _NUMBERS]) for name in names))
-    screen.show_table(table)
+        lines.append((str(when), *(bounded(*cells.loc[name, _NUMBERS]) for name in names)))
+    columns = (Column("", right=False, folds=True), *headed((), (_HEADS[name] for name in names)))
+    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
+    screen.show(Table(columns, tuple(lines), caption=caption))
     kind = "affine" if fitted.is_affine else "not affine"
     undone = "can be undone" if fitted.is_invertible else "cannot be undone"
     screen.say(
         f"{fitted.name}: {fitted.width} to {fitted.gives} dimensions, {kind}, {undone}; "
         f"fitted on {fitted.n} vectors"
     )
-
-
-def _cell(value: float, null: float, low: float, high: float) -> str:
-    from isoscope.cli.screen.terminal import number
-
-    if math.isnan(value):
-        return "–"
-    if not math.isnan(low):
-        return f"{number(value)} [{number(low)}, {number(high)}]"
-    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"

@@ -62,8 +62,8 @@ def weights(
         from isoscope.models.weights import open_weights
         from isoscope.results.store import open_run
         from isoscope.run.provenance import new_run
-        from isoscope.run.weigh.weigh import weigh, weight_measures
-        from isoscope.run.weigh.weighed import fingerprint
+        from isoscope.run.weigh.weigh import weigh
+        from isoscope.run.weigh.weighed import fingerprint, weight_measures
 
         named = {"revision": revision, "config": config, "query": query, "key": key}
         opened = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 
 import pandas as pd
@@ -204,6 +205,19 @@ def _make_folders(folder: Path) -> list[Path]:
             f"cannot write to {folder.parent}: {reason.strerror or reason}; give another --out."
         ) from reason
     return missing
+
+
+def write_file(path: str | PathLike[str], content: bytes) -> Path:
+    """Write a file, with the folders that lead to it; into a folder, it is `report.html`. Return its path."""
+    file = Path(path) / "report.html" if Path(path).is_dir() else Path(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise IsoscopeError(
+            f"cannot write to {file.parent}: {reason.strerror or reason}; give another path."
+        ) from reason
+    write_whole(file, content)
+    return file
 
 
 def write_whole(file: Path, content: bytes) -> None:
