@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from isoscope.kernels.attention.rows import attention_rows
     from isoscope.kernels.partition import partition_isotropy
     from isoscope.kernels.spectra import qk_spectrum
+    from isoscope.kinds.advise.make import advise
     from isoscope.kinds.report import report
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
+    from isoscope.repair.impact.run import impact
     from isoscope.results.store import read_run
+    from isoscope.run.compare import compare
     from isoscope.run.monitor.alarms import Alarm
     from isoscope.run.monitor.monitor import Monitor
     from isoscope.run.observe.observation import Observation
@@ -32,8 +35,11 @@ __all__ = [
     "IsoscopeError",
     "Monitor",
     "Observation",
+    "advise",
     "attention_rows",
+    "compare",
     "describe",
+    "impact",
     "load",
     "observe",
     "partition_isotropy",
@@ -53,8 +59,11 @@ _HOMES = {
     "IsoscopeError": "errors",
     "Monitor": "run.monitor.monitor",
     "Observation": "run.observe.observation",
+    "advise": "kinds.advise.make",
     "attention_rows": "kernels.attention.rows",
+    "compare": "run.compare",
     "describe": "run.observe.observe",
+    "impact": "repair.impact.run",
     "load": "models.source",
     "observe": "run.observe.observe",
     "partition_isotropy": "kernels.partition",

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names
+from isoscope.cli.options import Json, Out, parse_names
+from isoscope.results.place import default_out
 
 
 def block(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names, parse_share
+from isoscope.cli.options import Json, Out, parse_names, parse_share
 from isoscope.cli.train import (
     BatchSize,
     Bfloat16,
@@ -20,6 +20,7 @@ from isoscope.cli.train import (
     Task,
     Width,
 )
+from isoscope.results.place import default_out
 
 
 def contrast(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out, parse_bytes, parse_names
+from isoscope.cli.options import Json, Measures, Memory, Out, Seed, parse_bytes, parse_names
+from isoscope.results.place import default_out
 
 
 def measure(

@@ -50,9 +50,3 @@ def parse_share(text: str, option: str) -> tuple[int, int]:
     if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
         raise IsoscopeError(f"{option} is i/n with i from 0 to n − 1, such as 0/4; got '{text}'.")
     return int(first), int(count)
-
-
-def default_out(name: str, run_id: str) -> Path:
-    """Where a run goes when nothing is said: one folder a question, below `runs`."""
-    plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[-40:] or "run"
-    return Path("runs") / f"{plain}-{run_id[:6]}"

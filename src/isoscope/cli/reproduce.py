@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out
+from isoscope.cli.options import Json, Out
 from isoscope.cli.train import Device
+from isoscope.results.place import default_out
 
 
 def reproduce(

@@ -16,11 +16,11 @@ from isoscope.cli.options import (
     Memory,
     Out,
     Seed,
-    default_out,
     parse_bytes,
     parse_names,
     parse_share,
 )
+from isoscope.results.place import default_out
 
 if TYPE_CHECKING:
     from isoscope.sweeps.find.checkpoints import Checkpoint

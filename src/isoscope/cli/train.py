@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out
+from isoscope.cli.options import Json, Out
+from isoscope.results.place import default_out
 
 Task = Annotated[str, typer.Argument(help="What is learnt; see `isoscope list tasks`.")]
 Layers = Annotated[int, typer.Option(min=1, help="Blocks.")]

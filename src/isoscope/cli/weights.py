@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, Seed, default_out
+from isoscope.cli.options import Json, Out, Seed
+from isoscope.results.place import default_out
 
 
 def weights(

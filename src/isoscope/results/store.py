@@ -127,7 +127,7 @@ class RunFolder:
         return self.path / "points" / file.name
 
 
-def open_run(path: str | Path, run: Run) -> RunFolder:
+def open_run(path: str | PathLike[str], run: Run) -> RunFolder:
     """Make the folder for this run, or take up the one that is there if it asks the same."""
     folder = Path(path)
     if (folder / "run.json").exists():
@@ -156,7 +156,7 @@ def open_run(path: str | Path, run: Run) -> RunFolder:
     return RunFolder(folder, run)
 
 
-def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
+def read_run(path: str | PathLike[str], read: Reader = read_unit) -> RunFolder:
     """Read a run folder; its files are read by `read` when they are asked for."""
     folder = Path(path)
     file = folder / "run.json"

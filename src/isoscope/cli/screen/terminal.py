@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from isoscope.kinds.screen import WIDTH, Cell, Table
+from isoscope.run.telling import Telling
 
 
 def show(part: Table | str) -> None:
@@ -86,3 +87,7 @@ def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+TELLING = Telling(bar, lambda note: warn([note]))
+"""Progress and notes of a long call, shown in the terminal."""

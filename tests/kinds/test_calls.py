@@ -1,0 +1,46 @@
+"""What a verb of the command line does is a call from Python: the same folder, without a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoscope
+from isoscope.errors import IsoscopeError
+from isoscope.run.telling import Telling
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    points = np.random.default_rng(0).standard_normal((200, 8)) + 2
+    np.save(tmp_path / "vectors.npy", points.astype(np.float32))
+    return tmp_path / "vectors.npy"
+
+
+def test_advice_on_a_file(vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes: list[str] = []
+    telling = Telling(note=notes.append)
+    folder = isoscope.advise(vectors, repairs="centre", out=tmp_path / "run", telling=telling)
+    assert set(folder.frame().model) == {"before", "centre"}
+    assert not notes
+    again = isoscope.advise(vectors, repairs="centre", out=tmp_path / "run", telling=telling)
+    assert again.run.id == folder.run.id
+    assert "nothing is measured again" in notes[0]
+    assert "What to do" in isoscope.report(folder).read_text()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_comparison_of_runs(vectors: Path, tmp_path: Path, tiny_bert: Path) -> None:
+    folder = isoscope.compare([tiny_bert], limit=8, out=tmp_path / "run")
+    assert folder.units() == sorted([str(tiny_bert), "comparison"], key=folder.units().index)
+    assert isoscope.report(folder).name == "report.html"
+    with pytest.raises(IsoscopeError, match="named twice"):
+        isoscope.compare([tiny_bert, tiny_bert])
+
+
+def test_an_impact_without_a_task_is_one_sentence(tiny_bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(IsoscopeError, match="there is no task"):
+        isoscope.impact(tiny_bert, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
