@@ -18,7 +18,9 @@ from isoscope.kinds.report import figures, page_of, screen_of
 from isoscope.kinds.screen import Table
 from isoscope.kinds.table import KINDS, Kind, Of, Told, kind_of, named
 from isoscope.measures.table import MEASURES
-from isoscope.results.schema import Row, Run
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.monitor.own import OWN
 from isoscope.run.weigh.weighed import weight_measures
@@ -56,7 +58,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     )
     monkeypatch.setattr(table, "KINDS", (*KINDS, line))
     folder = open_run(tmp_path / "run", Run("toy", "toys", {}, {}))
-    folder.write("one", [Row("", "m", "", None, "cloud", None, None, "toys", 3.0, 1)], {})
+    folder.write("one", [Row.at("", "m", "", None, "cloud", None, None, "toys", Reading(3.0, 1))], {})
     return folder
 
 

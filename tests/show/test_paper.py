@@ -9,7 +9,7 @@ import re
 import pytest
 
 from isoscope.kinds.reproduce.page import ClaimTold, paper_page
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.charts import Chart, Series
 from isoscope.show.draw.matplotlib.charts import printed
 from isoscope.show.draw.plotly.charts import looks, panel

@@ -6,7 +6,7 @@ import pytest
 
 from isoscope.cli.screen import terminal
 from isoscope.kinds.measure.tables import tables
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from tests.show.made import attended, compared, layered, row, site_rows, whole
 
 

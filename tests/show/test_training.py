@@ -10,7 +10,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.draw.plotly.library import carried
 from isoscope.show.draw.plotly.marks import blank

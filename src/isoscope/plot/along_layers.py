@@ -22,7 +22,7 @@ from isoscope.show.figures.panels import KINDS
 from isoscope.show.figures.trajectories import spaced
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import TOGETHER
-from isoscope.show.readings import LAYERED, Reading, at_last, models, unique
+from isoscope.show.readings import LAYERED, SiteReading, at_last, models, unique
 from isoscope.show.readings import steps as steps_of
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def layers(
     return finished(ax, legend=legend)
 
 
-Curve = tuple[str, str, int, list[Reading]]
+Curve = tuple[str, str, int, list[SiteReading]]
 """What a curve is called, its colour, the turn of its mark and dashes, and its readings."""
 
 
-def _curves(found: list[Reading]) -> list[Curve]:
-    names, steps = models(found), steps_of([r for r in found if r.finite])
+def _curves(found: list[SiteReading]) -> list[Curve]:
+    names, steps = models(found), steps_of([r for r in found if r.known])
     kinds = [kind for kind in KINDS if any(r.kind == kind for r in found)]
-    parts: list[tuple[str, str, int, list[Reading]]] = []
+    parts: list[tuple[str, str, int, list[SiteReading]]] = []
     if len(names) == 1 and len(steps) > 1:
         shown = spaced(steps, MOST_STEPS)
         for step, pair in zip(shown, sequence(len(shown)), strict=True):
@@ -76,17 +76,17 @@ def _curves(found: list[Reading]) -> list[Curve]:
             own = at_last([r for r in found if r.model == name])
             parts.append((plain(name), MODELS[i % len(MODELS)][0], i // len(MODELS), own))
     if len(kinds) < 2:
-        return [part for part in parts if any(r.finite for r in part[3])]
+        return [part for part in parts if any(r.known for r in part[3])]
     split = []
     for (name, colour, turn, own), (at, kind) in product(parts, enumerate(kinds)):
         mine = [r for r in own if r.kind == kind]
         label = f"{name}, {KINDS[kind]}" if len(parts) > 1 else KINDS[kind]
         tint = colour if len(parts) > 1 else MODELS[at][0]
-        split += [(label, tint, turn + at, mine)] if any(r.finite for r in mine) else []
+        split += [(label, tint, turn + at, mine)] if any(r.known for r in mine) else []
     return split
 
 
-def _readings(frame: pd.DataFrame, measure: str | Sequence[str] | None) -> list[Reading]:
+def _readings(frame: pd.DataFrame, measure: str | Sequence[str] | None) -> list[SiteReading]:
     return readings_of(frame, measure if isinstance(measure, str) else None)
 
 
@@ -102,22 +102,22 @@ def _together(frame: pd.DataFrame, asked: Sequence[str], told: Told | None) -> l
     return found
 
 
-def _deepest(own: Sequence[Reading]) -> int:
+def _deepest(own: Sequence[SiteReading]) -> int:
     return max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
 
 
-def _draw(ax: Any, curve: list[Reading], deepest: int, colour: str, turn: int, name: str) -> None:
+def _draw(ax: Any, curve: list[SiteReading], deepest: int, colour: str, turn: int, name: str) -> None:
     line = sorted(curve, key=lambda r: r.place)
     x: list[float] = []
     y: list[float] = []
     for before, point in zip([None, *line], line, strict=False):
         if before is not None and before.kind == "layer" != point.kind and before.layer != deepest:
             x, y = [*x, point.place], [*y, math.nan]
-        x, y = [*x, point.place], [*y, point.value if point.finite else math.nan]
+        x, y = [*x, point.place], [*y, point.value if point.known else math.nan]
     look = {"color": colour, "lw": pen(), "ls": DASHES[turn % len(DASHES)]}
     mark = MARKS[turn % len(MARKS)] if len(line) <= MOST_BARS else ""
     ax.plot(x, y, marker=mark, ms=dot(), mew=0, label=name, zorder=2, **look)
-    bounded = [r for r in line if r.bounded and r.finite]
+    bounded = [r for r in line if r.bounded and r.known]
     ends = [r.low for r in bounded], [r.high for r in bounded]
     if bounded and len(line) <= MOST_BARS:
         ax.vlines([r.place for r in bounded], *ends, color=colour, lw=pen(0.9), zorder=2)
@@ -128,7 +128,7 @@ def _draw(ax: Any, curve: list[Reading], deepest: int, colour: str, turn: int, n
 def _draw_nulls(ax: Any, curves: list[Curve]) -> None:
     """One dashed line where all curves have the same null, else one for each in its colour."""
     lines = [
-        (colour, {r.place: r.null for r in curve if math.isfinite(r.null) and r.finite})
+        (colour, {r.place: r.null for r in curve if math.isfinite(r.null) and r.known})
         for _, colour, _, curve in curves
     ]
     shared: dict[int, float] = {}
@@ -146,7 +146,7 @@ def _draw_nulls(ax: Any, curves: list[Curve]) -> None:
             ax.plot(x, y, marker=mark, ms=dot(4), ls="--", color=colour, lw=pen(0.75), label=NULL, zorder=1)
 
 
-def _name_places(ax: Any, own: Sequence[Reading]) -> None:
+def _name_places(ax: Any, own: Sequence[SiteReading]) -> None:
     numbered = sorted({r.place for r in own if r.kind in LAYERED})
     after = {r.place: r.site for r in own if r.kind not in LAYERED}
     every = math.ceil(len(numbered) / MOST_TICKS) or 1

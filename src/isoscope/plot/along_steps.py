@@ -13,7 +13,7 @@ from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
 from isoscope.show.figures.steps_print import draw_lines
 from isoscope.show.figures.trajectories import Depths, depths
 from isoscope.show.measures import Told
-from isoscope.show.readings import Reading, read
+from isoscope.show.readings import SiteReading, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,10 +44,10 @@ def steps(
     return finished(ax, legend=legend)
 
 
-def along(frame: pd.DataFrame, measure: str | None) -> tuple[list[Reading], StepAxis]:
+def along(frame: pd.DataFrame, measure: str | None) -> tuple[list[SiteReading], StepAxis]:
     """The readings of a measure that have a step, of one model and kind of attention, and their axis."""
     found = one_model([r for r in readings_of(frame, measure, kinds=OF_STEPS) if r.step is not None])
-    if not any(r.finite for r in found):
+    if not any(r.known for r in found):
         raise IsoscopeError(
             "there is nothing to draw along steps: these rows have none; draw them along the layers."
         )

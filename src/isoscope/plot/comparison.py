@@ -15,7 +15,7 @@ from isoscope.plot.axes import finished, opened, probed, titled
 from isoscope.show.colours import MODELS, SOFT
 from isoscope.show.draw.matplotlib.style import MARKS, dot, pen, plain
 from isoscope.show.measures import Told
-from isoscope.show.readings import PLACES, Reading, at_last, models, read
+from isoscope.show.readings import PLACES, SiteReading, at_last, models, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def scatter(
         raise unknown_name("measure to draw across", across, ACROSS)
     rows = probed(frame)
     rows = rows[rows["head"].isna() & rows["kind"].isin(PLACES) & rows["measure"].isin([across, _UP])]
-    found = [r for r in read(rows) if r.finite]
+    found = [r for r in read(rows) if r.known]
     groups = {name: _dots([r for r in found if r.model == name], across) for name in models(found)}
     dots = [pair for group in groups.values() for pair in group]
     if not dots:
@@ -66,7 +66,7 @@ def scatter(
     return finished(ax, legend=legend)
 
 
-def _dots(own: list[Reading], across: str) -> list[tuple[Reading, Reading]]:
+def _dots(own: list[SiteReading], across: str) -> list[tuple[SiteReading, SiteReading]]:
     own = at_last(own)
     up = {r.site: r for r in own if r.measure == _UP}
     return [(r, up[r.site]) for r in own if r.measure == across and r.site in up]

@@ -55,7 +55,7 @@ def heads(
     own = at_last([r for r in found if r.kind == (kind or there[0])])
     rows, columns = (sorted({int(at) for at in places if at is not None})
                      for places in ((r.layer for r in own), (r.head for r in own)))  # fmt: skip
-    at = {(r.layer, r.head): r.value for r in own if r.finite}
+    at = {(r.layer, r.head): r.value for r in own if r.known}
     cells = np.array([[at.get((layer, head), math.nan) for head in columns] for layer in rows])
     low, high = bounds(own[0].measure, every)
     ax = opened(ax)
@@ -74,7 +74,7 @@ def layers_by_steps(
     found = [r for r in found if r.kind != "training"] or found
     places = depths(found)
     sites = sorted({r.place for r in found})
-    finite = [r for r in found if r.finite]
+    finite = [r for r in found if r.known]
     log = wants_log(finite)
     at = {(r.place, r.step): r.value for r in finite if not log or r.value > 0}
     cells = np.array([[at.get((place, step), math.nan) for step in axis.steps] for place in sites])

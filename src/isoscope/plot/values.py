@@ -22,7 +22,7 @@ from isoscope.show.colours import MODELS, SOFT
 from isoscope.show.draw.matplotlib.style import NULL, dot, folded, pen, plain
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import SCALES
-from isoscope.show.readings import Reading, at_last, models
+from isoscope.show.readings import SiteReading, at_last, models
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def dots(
     there = measures_with_values(frame, kinds)
     asked = list(measures) if measures is not None else [m for m in SCALES["Cosines"] if m in there]
     asked = asked or there[:1]
-    own = [r for m in asked for r in last_site(readings_of(frame, m, kinds=kinds)) if r.finite]
+    own = [r for m in asked for r in last_site(readings_of(frame, m, kinds=kinds)) if r.known]
     if not own:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of a site.")
     names = models(own)
@@ -70,18 +70,18 @@ def dots(
     return finished(ax, legend=legend)
 
 
-def last_site(found: Sequence[Reading]) -> list[Reading]:
+def last_site(found: Sequence[SiteReading]) -> list[SiteReading]:
     """The readings of each model at the last step and the last place along the way of the data."""
-    out: list[Reading] = []
+    out: list[SiteReading] = []
     for name in models(found):
         own = at_last([r for r in found if r.model == name])
-        last = max((r.place for r in own if r.finite), default=None)
+        last = max((r.place for r in own if r.known), default=None)
         out += [r for r in own if r.place == last]
     return out
 
 
 def _draw(
-    ax: Any, own: Sequence[Reading], height: dict[tuple[str, str], float], colour: str, name: str
+    ax: Any, own: Sequence[SiteReading], height: dict[tuple[str, str], float], colour: str, name: str
 ) -> None:
     y = [height[r.measure, r.model] for r in own]
     ax.plot([r.value for r in own], y, "o", color=colour, ms=dot(1.4), mew=0, label=name, zorder=3)
@@ -100,7 +100,7 @@ def sites(
     legend: bool = True,
 ) -> Axes:
     """Draw one measure at sites side by side, a line each, such as the matrices of a vocabulary."""
-    found = [r for r in readings_of(frame, measure, kinds=kinds) if r.finite]
+    found = [r for r in readings_of(frame, measure, kinds=kinds) if r.known]
     names = models(found)
     own = [r for name in names for r in at_last([r for r in found if r.model == name])]
     places = list(dict.fromkeys(r.site for r in own))

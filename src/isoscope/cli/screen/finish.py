@@ -15,7 +15,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.kinds.measure.screen import measured
 from isoscope.kinds.report import screen_of, write
 from isoscope.kinds.screen import Screen, notes_of
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 
 from isoscope.formatting import short
-from isoscope.kinds.advise.findings import BEFORE, Findings, Number, Space
+from isoscope.kinds.advise.findings import BEFORE, Findings, Space
+from isoscope.results.reading import Reading
 from isoscope.show.colours import GRID, INK, MODELS, PAPER, SOFT, Pair
 from isoscope.show.draw.plotly.marks import blank
 from isoscope.show.figures.panels import Panel
@@ -63,7 +64,7 @@ def cosine_panel(found: Findings) -> Panel:
 
 def ladder(
     found: Findings,
-    pick: Callable[[Space], Number],
+    pick: Callable[[Space], Reading],
     measure: str,
     heading: str,
     remark: str = "",
@@ -80,7 +81,7 @@ def ladder(
 
 
 def numbers_panel(
-    told: Sequence[tuple[str, Number]],
+    told: Sequence[tuple[str, Reading]],
     measures: tuple[str, ...],
     heading: str,
     remark: str = "",
@@ -95,7 +96,7 @@ def numbers_panel(
     return Panel(measures, heading, remark, figure)
 
 
-def _add_dots(figure: go.Figure, lines: Sequence[tuple[str, Number, str]], write: Write) -> None:
+def _add_dots(figure: go.Figure, lines: Sequence[tuple[str, Reading, str]], write: Write) -> None:
     numbers = [number for _, number, _ in lines]
     nulls = [(at, number.null) for at, number in enumerate(numbers) if number.null == number.null]
     figure.add_scatter(
@@ -163,7 +164,7 @@ def _quantiles(space: Space) -> str:
     return "<br>".join(lines)
 
 
-def _telling(number: Number, name: str) -> str:
+def _telling(number: Reading, name: str) -> str:
     lines = [f"<b>{number.value:.6g}</b>  {html.escape(name)}"]
     lines += [f"95 % interval {number.low:.6g} to {number.high:.6g}"] if number.bounded else ["no interval"]
     lines += [f"null {number.null:.6g}"] if number.null == number.null else []

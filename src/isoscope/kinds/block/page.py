@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from isoscope.kinds.block.sentences import finding, finding_of_norms
 from isoscope.lab.block.seeds import over_seeds
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.show.colours import MODELS, SOFT, Pair, sequence
 from isoscope.show.draw.plotly.marks import HEIGHT, blank, scale

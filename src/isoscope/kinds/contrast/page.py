@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from isoscope.kinds.contrast.fitted import fitted
 from isoscope.kinds.contrast.sentences import CHANCE, LAYER, as_they_came, finding, findings, span, telling
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.show.colours import GRID, INK, MODELS, SOFT, Pair
 from isoscope.show.draw.plotly.marks import HEIGHT, SYMBOLS, blank

@@ -27,7 +27,7 @@ from isoscope.kinds.impact.effects import (
     ordered,
     places,
 )
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart, Series
 from isoscope.show.colours import INK, MODELS, SOFT
@@ -111,14 +111,14 @@ def arrows(found: Sequence[Effect], told: Told) -> list[Chart]:
 
 
 def _arrow(each: Effect) -> Series:
-    ends = (each.before + each.low, each.before + each.high)
+    ends = (each.before + each.by.low, each.before + each.by.high)
     return Series(
         each.repair,
         each.x,
         (each.before, each.after),
         low=(math.nan, ends[0]),
         high=(math.nan, ends[1]),
-        told=("as it is", each.note),
+        told=("as it is", each.by.note),
     )
 
 
@@ -156,7 +156,7 @@ def _changes(own: Sequence[Effect], look: Mapping[str, Look], title: str) -> Pan
         symbol = "square-open" if each.verdict == "cannot matter" else "circle"
         full = each.verdict in ("helped", "hurt")
         figure.add_scatter(
-            x=[each.value],
+            x=[each.by.value],
             y=[name],
             mode="markers",
             marker={
@@ -168,13 +168,13 @@ def _changes(own: Sequence[Effect], look: Mapping[str, Look], title: str) -> Pan
             error_x={
                 "type": "data",
                 "symmetric": False,
-                "array": [each.high - each.value],
-                "arrayminus": [each.value - each.low],
+                "array": [each.by.high - each.by.value],
+                "arrayminus": [each.by.value - each.by.low],
                 "color": colour,
                 "thickness": 1.6,
                 "width": 0,
             },
-            hovertext=[f"<b>{each.told()}</b>  {name}<br>{html.escape(each.note)}"],
+            hovertext=[f"<b>{each.told()}</b>  {name}<br>{html.escape(each.by.note)}"],
             hoverinfo="text",
         )
     left = 17 + 6.6 * max(map(len, names))

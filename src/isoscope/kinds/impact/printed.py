@@ -71,7 +71,7 @@ def _draw(axis: Any, own: Sequence[Effect], colours: Mapping[str, str], dashes: 
         return
     for each in own:
         look = {"color": colours[each.repair], "lw": pen(), "ls": dashes[each.repair]}
-        ends = (each.before + each.low, each.before + each.high)
+        ends = (each.before + each.by.low, each.before + each.by.high)
         axis.vlines(each.x[1], *ends, color=look["color"], lw=pen(0.8), alpha=0.6)
         axis.plot(each.x, (each.before, each.after), label=plain(each.repair), **look)
         head = {"arrowstyle": "-|>,head_width=.18,head_length=.36", "shrinkA": 0, "shrinkB": 0, **look}

@@ -72,8 +72,8 @@ def _here(rows: pd.DataFrame, place: Place) -> pd.DataFrame:
 def _cell(value: float, change: Effect | None) -> str:
     if change is None:
         return short(value)
-    sign = "+" if change.value > 0 else ""
-    return f"{short(value)}\n{sign}{short(change.value, 2)} {VERDICTS[change.verdict]}"
+    sign = "+" if change.by.value > 0 else ""
+    return f"{short(value)}\n{sign}{short(change.by.value, 2)} {VERDICTS[change.verdict]}"
 
 
 def _verdicts(found: Sequence[Effect]) -> list[dict[str, object]]:
@@ -83,7 +83,7 @@ def _verdicts(found: Sequence[Effect]) -> list[dict[str, object]]:
             "measure": each.measure,
             "repair": each.repair,
             "verdict": each.verdict,
-            "said": each.note,
+            "said": each.by.note,
         }
         for each in found
     ]

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from isoscope.kinds.reproduce.judged import claims_of
 from isoscope.papers.claims import called
 from isoscope.papers.paper import Judged, headline
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart

@@ -16,7 +16,7 @@ from isoscope.show.colours import INK, SOFT, Pair
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import Changed, StepAxis
 from isoscope.show.figures.trajectories import MOST_LINES, OWN, Depths, number, spaced
-from isoscope.show.readings import Reading
+from isoscope.show.readings import SiteReading
 
 SYMBOLS = {"jump": "diamond", "turn": "triangle-up"}
 SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
@@ -24,19 +24,19 @@ SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 COLOURS: tuple[Pair, ...] = (INK, SOFT)
 
 
-Found = tuple[Changed, int, Reading]
+Found = tuple[Changed, int, SiteReading]
 """A change, the step at which it is drawn, and the reading there."""
 
 
 def mark_changes(
-    panel: Panel, changes: Sequence[Changed], readings: list[Reading], axis: StepAxis, places: Depths
+    panel: Panel, changes: Sequence[Changed], readings: list[SiteReading], axis: StepAxis, places: Depths
 ) -> int:
     """Mark the changes of a panel's measure on its lines; gives how many there are."""
     measure = panel.measures[0]
     only = next((kind for kind, name in KINDS.items() if panel.heading.endswith(f" · {name}")), None)
     own = [r for r in readings if r.measure == measure and only in (None, r.kind)]
     lined = set(spaced(sorted({r.place for r in own}), MOST_LINES))
-    at = {(r.kind, r.layer, r.step): r for r in own if r.finite and r.place in lined}
+    at = {(r.kind, r.layer, r.step): r for r in own if r.known and r.place in lined}
     found = []
     for change in changes:
         step = _drawn(change.step, axis)
@@ -86,7 +86,7 @@ def _add_marks(figure: go.Figure, found: list[Found], axis: StepAxis, places: De
         )
 
 
-def _told(change: Changed, reading: Reading) -> str:
+def _told(change: Changed, reading: SiteReading) -> str:
     place = f"after step {change.low:,}, by step {change.high:,} (95 %)"
     return f"<b>{reading.site} {change.what}s</b><br>{place}<br>{html.escape(change.words)}"
 

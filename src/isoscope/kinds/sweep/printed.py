@@ -51,7 +51,7 @@ def _trajectories(read_: SweepRows, told: Told) -> Any:
 
     rows, axis = read_.rows, read_.axis
     own = rows[rows["head"].isna() & rows["measure"].isin(PRINTED) & rows["step"].isin(axis.steps)]
-    readings = [r for r in read(own) if r.finite and r.kind in (*PLACES, *ATTENTION, "training")]
+    readings = [r for r in read(own) if r.known and r.kind in (*PLACES, *ATTENTION, "training")]
     measures = [m for m in PRINTED if len({r.step for r in readings if r.measure == m}) > 1]
     if not measures:
         return None

@@ -25,7 +25,7 @@ from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_in
 from isoscope.repair.impact.tasks import Task, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
 from isoscope.results.place import default_out
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.observe.observe import describe
 from isoscope.run.provenance import new_run

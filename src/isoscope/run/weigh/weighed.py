@@ -19,7 +19,7 @@ from isoscope.measures.base import Measure
 from isoscope.measures.on_data import EXPLANATIONS
 from isoscope.measures.table import of_weights
 from isoscope.models.weights import SIDES, Weights
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.run.page import PAGE, write_page
 from isoscope.run.weigh.vocabulary import vocabulary_measures
 

@@ -23,7 +23,7 @@ from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.trajectories import number
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import MAPS
-from isoscope.show.readings import Reading, models, read, steps
+from isoscope.show.readings import SiteReading, models, read, steps
 
 CELL = 22
 """Pixels a layer where there are few; many share `TALLEST`."""
@@ -53,7 +53,7 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
         last = steps(own)[-1:]
         own = [r for r in own if not last or r.step == last[0]]
-        if not any(r.finite for r in own):
+        if not any(r.known for r in own):
             continue
         title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
         remark = f"by head, step {last[0]:,}" if last else "by head"
@@ -88,7 +88,7 @@ def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
     return (*AMOUNT, *SIGNED) if panels else ()
 
 
-def _map(own: list[Reading], low: float, high: float) -> go.Figure:
+def _map(own: list[SiteReading], low: float, high: float) -> go.Figure:
     layers = sorted({r.layer for r in own if r.layer is not None})
     heads = sorted({r.head for r in own if r.head is not None})
     at = {(r.layer, r.head): r for r in own}
@@ -97,7 +97,7 @@ def _map(own: list[Reading], low: float, high: float) -> go.Figure:
     stops = SIGNED if low < 0 else AMOUNT
     gap = 1 if max(len(layers), len(heads)) <= GAP_UNTIL else 0
     ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
-    values = [r.value for r in own if r.finite]
+    values = [r.value for r in own if r.known]
     over = ["≤ " if min(values) < low else "", "", "≥ " if max(values) > high else ""]
     many = len(layers) * len(heads) > MOST_TOLD
     told: dict[str, object] = {"hovertemplate": "<b>%{z:.4g}</b>  layer %{y} head %{x}<extra></extra>"}

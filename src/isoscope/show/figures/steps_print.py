@@ -17,7 +17,7 @@ from isoscope.show.draw.matplotlib.style import NULL, dot, pen
 from isoscope.show.figures.panels import range_of
 from isoscope.show.figures.step_axis import Changed, StepAxis
 from isoscope.show.figures.trajectories import MOST_LINES, Depths, spaced
-from isoscope.show.readings import Reading
+from isoscope.show.readings import SiteReading
 
 SYMBOLS = {"jump": "D", "turn": "^"}
 _ALIKE = 0.03  # of the axis: nulls that differ by less are one line
@@ -26,7 +26,7 @@ _MARKED = 12  # up to so many steps a line has a mark at each
 
 def draw_lines(
     axes: Any,
-    own: Sequence[Reading],
+    own: Sequence[SiteReading],
     axis: StepAxis,
     places: Depths,
     changes: Iterable[Changed] = (),
@@ -40,7 +40,7 @@ def draw_lines(
         axes.axvline(axis.at(step), color=ALARM[0], lw=pen(0.6), ls=":", label="alarm", zorder=0)
     if len(lined) < len(sites):
         _draw_band(axes, own, axis)
-    _draw_null(axes, [r for r in own if r.finite], axis)
+    _draw_null(axes, [r for r in own if r.known], axis)
     named = dict(places.key)
     for place in lined:
         line = sorted((r for r in own if r.place == place), key=lambda r: r.step or 0)
@@ -52,10 +52,10 @@ def draw_lines(
     _draw_steps(axes, axis)
 
 
-def _draw_line(axes: Any, line: list[Reading], axis: StepAxis, colour: str, label: str) -> None:
+def _draw_line(axes: Any, line: list[SiteReading], axis: StepAxis, colour: str, label: str) -> None:
     x = [axis.at(r.step or 0) for r in line]
     mark = "o" if len(axis.steps) <= _MARKED else ""
-    y = [r.value if r.finite else math.nan for r in line]
+    y = [r.value if r.known else math.nan for r in line]
     axes.plot(x, y, marker=mark, color=colour, lw=pen(0.85), ms=dot(0.75), mew=0, label=label)
     if any(r.bounded for r in line):
         ends = [(r.low, r.high) if r.bounded else (math.nan, math.nan) for r in line]
@@ -66,14 +66,14 @@ def _draw_line(axes: Any, line: list[Reading], axis: StepAxis, colour: str, labe
             axes.vlines(x, low, high, color=colour, lw=pen(0.8))
 
 
-def _draw_band(axes: Any, own: list[Reading], axis: StepAxis) -> None:
-    values = {step: [r.value for r in own if r.step == step and r.finite] for step in axis.steps}
+def _draw_band(axes: Any, own: list[SiteReading], axis: StepAxis) -> None:
+    values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
     ends = [[pick(values[step]) for step in shown] for pick in (min, max)]
     axes.fill_between([axis.at(step) for step in shown], *ends, color=GRID[0], lw=0, label="all layers")
 
 
-def _draw_null(axes: Any, own: list[Reading], axis: StepAxis) -> None:
+def _draw_null(axes: Any, own: list[SiteReading], axis: StepAxis) -> None:
     nulls = {step: [r.null for r in own if r.step == step and math.isfinite(r.null)] for step in axis.steps}
     shown = [step for step in axis.steps if nulls[step]]
     if not shown:
@@ -88,9 +88,9 @@ def _draw_null(axes: Any, own: list[Reading], axis: StepAxis) -> None:
 
 
 def _draw_changes(
-    axes: Any, line: list[Reading], axis: StepAxis, colour: str, changes: Iterable[Changed]
+    axes: Any, line: list[SiteReading], axis: StepAxis, colour: str, changes: Iterable[Changed]
 ) -> None:
-    at = {r.step: r.value for r in line if r.finite}
+    at = {r.step: r.value for r in line if r.known}
     for change in changes:
         if (change.kind, change.layer) == (line[0].kind, line[0].layer) and change.step in at:
             y = at[change.step]

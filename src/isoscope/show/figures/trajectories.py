@@ -19,7 +19,7 @@ from isoscope.show.colours import AMOUNT, GRID, MODELS, SIGNED, SOFT, Pair, sequ
 from isoscope.show.draw.plotly.marks import blank, scale
 from isoscope.show.figures.panels import range_of, wants_log
 from isoscope.show.figures.step_axis import StepAxis
-from isoscope.show.readings import ATTENTION, PLACES, Reading
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading
 
 MOST_LINES = 13
 MOST_KEYS = 7
@@ -52,7 +52,7 @@ class Depths:
         return tuple((self.names[place], self.colours[place]) for place in shown)
 
 
-def depths(readings: Sequence[Reading]) -> Depths:
+def depths(readings: Sequence[SiteReading]) -> Depths:
     """The places of these readings, by depth; the attention of block i stands where layer i does."""
     found = {
         r.place: r.site if r.layer is None else f"layer {r.layer}"
@@ -62,10 +62,12 @@ def depths(readings: Sequence[Reading]) -> Depths:
     return Depths(dict(sorted(found.items())))
 
 
-def trajectory(own: list[Reading], axis: StepAxis, places: Depths, *, mapped: bool) -> tuple[go.Figure, str]:
+def trajectory(
+    own: list[SiteReading], axis: StepAxis, places: Depths, *, mapped: bool
+) -> tuple[go.Figure, str]:
     """The figure of one measure, of sites of one kind, and what to know of its scale."""
     sites = sorted({r.place for r in own})
-    finite = [r for r in own if r.finite]
+    finite = [r for r in own if r.known]
     log = wants_log(finite)
     low, high = range_of(finite, log)
     figure = blank(LARGE if mapped else HEIGHT)
@@ -98,7 +100,7 @@ def spaced(items: list[int], most: int) -> list[int]:
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
-def _add_line(figure: go.Figure, line: list[Reading], axis: StepAxis, colour: str) -> None:
+def _add_line(figure: go.Figure, line: list[SiteReading], axis: StepAxis, colour: str) -> None:
     at = {r.step: r for r in line}
     shown = [step for step in axis.steps if step in at]
     bounded = any(r.bounded for r in line)
@@ -116,9 +118,9 @@ def _add_line(figure: go.Figure, line: list[Reading], axis: StepAxis, colour: st
     )
 
 
-def _add_band(figure: go.Figure, own: list[Reading], axis: StepAxis) -> None:
+def _add_band(figure: go.Figure, own: list[SiteReading], axis: StepAxis) -> None:
     """From the least to the largest of all layers."""
-    values = {step: [r.value for r in own if r.step == step and r.finite] for step in axis.steps}
+    values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
     for pick, fill in ((min, None), (max, "tonexty")):
         figure.add_scatter(
@@ -132,7 +134,7 @@ def _add_band(figure: go.Figure, own: list[Reading], axis: StepAxis) -> None:
         )
 
 
-def _add_null(figure: go.Figure, own: list[Reading], axis: StepAxis, span: float, log: bool) -> None:
+def _add_null(figure: go.Figure, own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> None:
     """One dashed line where all layers have nearly the same null."""
     nulls = {step: [r.null for r in own if r.step == step and math.isfinite(r.null)] for step in axis.steps}
     shown = [step for step in axis.steps if nulls[step] and (not log or min(nulls[step]) > 0)]
@@ -154,14 +156,14 @@ def _size(values: list[float], log: bool) -> float:
 
 def _add_map(
     figure: go.Figure,
-    own: list[Reading],
+    own: list[SiteReading],
     sites: list[int],
     axis: StepAxis,
     places: Depths,
     log: bool,
     range_: tuple[float, float],
 ) -> None:
-    at = {(r.place, r.step): r.value for r in own if r.finite and (not log or r.value > 0)}
+    at = {(r.place, r.step): r.value for r in own if r.known and (not log or r.value > 0)}
     values = [[at.get((place, step)) for step in axis.steps] for place in sites]
     found = [math.log10(v) if log else v for line in values for v in line if v is not None]
     low, high = (min(found), max(found)) if log or min(found) < 0 else (0.0, max(found) or 1.0)

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from isoscope.formatting import short
 from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.show.readings import LAYERED, Reading
+from isoscope.show.readings import LAYERED, SiteReading
 
 HEIGHT = 240
 LARGE = 360
@@ -30,10 +30,10 @@ SYMBOLS = ("circle", "square", "diamond")
 
 
 def curves(
-    own: list[Reading],
-    beside: list[Reading],
+    own: list[SiteReading],
+    beside: list[SiteReading],
     along: str,
-    shade: Callable[[Reading], str],
+    shade: Callable[[SiteReading], str],
     colours: dict[str, Pair],
     *,
     log: bool,
@@ -65,8 +65,8 @@ def curves(
 
 def _add_curve(
     figure: go.Figure,
-    curve: list[Reading],
-    own: list[Reading],
+    curve: list[SiteReading],
+    own: list[SiteReading],
     along: str,
     name: str,
     colour: str,
@@ -91,7 +91,7 @@ def _add_curve(
 
 
 def _path(
-    curve: list[Reading], own: list[Reading], along: str
+    curve: list[SiteReading], own: list[SiteReading], along: str
 ) -> tuple[list[int | None], list[float | None], list[str]]:
     """Points in order, broken where a shallow model would be joined to the output across empty layers."""
     points = sorted(curve, key=lambda r: at(r, along))
@@ -108,7 +108,7 @@ def _path(
 
 
 def _add_nulls(
-    figure: go.Figure, groups: dict[str, list[Reading]], along: str, colours: dict[str, Pair]
+    figure: go.Figure, groups: dict[str, list[SiteReading]], along: str, colours: dict[str, Pair]
 ) -> None:
     """One dashed line where all curves have the same null, else one for each in its colour."""
     lines = {
@@ -137,7 +137,7 @@ def _add_nulls(
 
 
 def dots(
-    own: list[Reading],
+    own: list[SiteReading],
     titles: dict[str, str],
     colours: dict[str, Pair],
     *,
@@ -190,12 +190,14 @@ def dots(
     return figure
 
 
-def at(reading: Reading, along: str) -> int:
+def at(reading: SiteReading, along: str) -> int:
     """Where a reading stands on the axis."""
     return reading.place if along == "layer" else reading.step or 0
 
 
-def _axes(figure: go.Figure, own: list[Reading], along: str, log: bool, range_: tuple[float, float]) -> None:
+def _axes(
+    figure: go.Figure, own: list[SiteReading], along: str, log: bool, range_: tuple[float, float]
+) -> None:
     figure.update_xaxes(title={"text": along, "standoff": 8})
     if along == "layer":
         layers = sorted({r.place for r in own if r.kind in LAYERED})
@@ -248,7 +250,7 @@ def _empty() -> go.Layout:
     return figure.layout
 
 
-def telling(reading: Reading) -> str:
+def telling(reading: SiteReading) -> str:
     """What is said where a reading is pointed at: its value, interval, null, n, site and note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
     lines = [f"<b>{reading.value:.6g}</b>  {html.escape(reading.measure)}"]
@@ -256,7 +258,7 @@ def telling(reading: Reading) -> str:
         [f"95 % interval {reading.low:.6g} to {reading.high:.6g}"] if reading.bounded else ["no interval"]
     )
     lines += [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
-    lines += [f"n {reading.n:,}"] if reading.n is not None else []
+    lines += [f"n {reading.n:,}"]
     lines += [html.escape(f"{reading.site}{step} of {reading.model}")]
     lines += [html.escape(line) for line in textwrap.wrap(reading.note, 56)]
     return "<br>".join(lines)

@@ -19,7 +19,7 @@ from isoscope.show.colours import MODELS, SOFT, Pair
 from isoscope.show.draw.plotly.marks import blank, scale, telling
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import FAMILIES, Told, title_of
-from isoscope.show.readings import Reading, at_last, models, read, unique
+from isoscope.show.readings import SiteReading, at_last, models, read, unique
 
 STAGES = {
     "norm_before": "before",
@@ -51,7 +51,7 @@ def is_norm(kind: str) -> bool:
 def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     """One panel a measure, the stages across, one colour a model; of several steps the last."""
     readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
-    readings = [r for r in readings if r.finite]
+    readings = [r for r in readings if r.known]
     colours = palette(readings)
     own = [r for name in colours for r in at_last([one for one in readings if one.model == name])]
     named = [measure for measure in SHOWN if any(r.measure == measure for r in own)]
@@ -69,7 +69,7 @@ def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     )
 
 
-def palette(readings: list[Reading]) -> dict[str, Pair]:
+def palette(readings: list[SiteReading]) -> dict[str, Pair]:
     """The colour of every model whose norm was taken apart."""
     return dict(zip(models(readings), cycle(MODELS), strict=False))
 
@@ -83,7 +83,7 @@ def _wrapped(text: str) -> str:
     return "<br>".join(map(html.escape, textwrap.wrap(text, 9, break_long_words=False)))
 
 
-def _panel(own: list[Reading], colours: dict[str, Pair]) -> go.Figure:
+def _panel(own: list[SiteReading], colours: dict[str, Pair]) -> go.Figure:
     figure = blank(HEIGHT)
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
@@ -136,7 +136,7 @@ def _panel(own: list[Reading], colours: dict[str, Pair]) -> go.Figure:
 
 def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:
     """The norm's own numbers: model where there are several, measure, value, null, note."""
-    readings = [r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.finite]
+    readings = [r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.known]
     several = len(models(readings)) > 1
     order = {measure: at for at, measure in enumerate(FAMILIES["norm"].measures)}
     lines = []

@@ -21,7 +21,7 @@ from isoscope.formatting import short
 from isoscope.show.colours import GRID, INK, Pair
 from isoscope.show.draw.plotly.marks import blank
 from isoscope.show.figures.panels import Panel, heading_of
-from isoscope.show.readings import QUERY_KEY, Reading, at_last, models, read
+from isoscope.show.readings import QUERY_KEY, SiteReading, at_last, models, read
 from isoscope.show.regimes import REGIMES, TRACES, regime_of
 
 HEIGHT = 460
@@ -43,7 +43,7 @@ EVENLY = 0.1
 LEAST, MOST, FAR = 0.03, 60.0, 12.0
 """‖W‖ and |θ| that are in the picture whatever the heads, so that the regimes around them are."""
 
-Pairs = list[tuple[Reading, Reading]]
+Pairs = list[tuple[SiteReading, SiteReading]]
 """The trace and the scale of each head."""
 
 _TICKS = [sign * lead * 10.0**power for sign in (-1, 1) for power in range(6) for lead in (1, 3)]
@@ -71,7 +71,7 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     """
     asked = [*TRACES, *TRACES.values()]
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(QUERY_KEY)])
-    readings = [r for r in readings if r.finite]
+    readings = [r for r in readings if r.known]
     several, both = len(models(readings)) > 1, len({r.kind for r in readings}) > 1
     found: list[tuple[str, str, Pairs]] = []
     for (across, up), name, kind in product(TRACES.items(), models(readings), QUERY_KEY):
@@ -181,7 +181,7 @@ def _label(figure: go.Figure, x: float, y: float, text: str) -> None:
     figure.add_annotation(x=x, y=y, text=text, showarrow=False, yanchor="middle", font={"size": 11})
 
 
-def _telling(trace: Reading, scale: Reading, label: str) -> str:
+def _telling(trace: SiteReading, scale: SiteReading, label: str) -> str:
     lines = [f"<b>layer {trace.layer}, head {trace.head}</b>: {label}"]
     lines += [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", html.escape(trace.model)]
     return "<br>".join(lines)
