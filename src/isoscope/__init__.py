@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isoscope.kernels.spectra import qk_spectrum
     from isoscope.kinds.advise.make import advise
     from isoscope.kinds.report import report
+    from isoscope.kinds.sweep.make import sweep
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
     from isoscope.repair.impact.run import impact
@@ -48,6 +49,7 @@ __all__ = [
     "read_run",
     "report",
     "signal_propagation",
+    "sweep",
     "text",
     "weigh",
 ]
@@ -71,6 +73,7 @@ _HOMES = {
     "read_run": "results.store",
     "report": "kinds.report",
     "signal_propagation": "geometry.propagation",
+    "sweep": "kinds.sweep.make",
     "text": "data.text",
     "weigh": "run.weigh.weigh",
 }

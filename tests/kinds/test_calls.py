@@ -10,6 +10,7 @@ import pytest
 import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.run.telling import Telling
+from tests.sweeps.trajectory import walk
 
 
 @pytest.fixture
@@ -44,3 +45,22 @@ def test_an_impact_without_a_task_is_one_sentence(tiny_bert: Path, tmp_path: Pat
     with pytest.raises(IsoscopeError, match="there is no task"):
         isoscope.impact(tiny_bert, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_sweep_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    walk(tmp_path / "checkpoints", [0, 10, 20])
+    capsys.readouterr()  # what saving a model writes
+    folder = isoscope.sweep(
+        tmp_path / "checkpoints",
+        limit=4,
+        max_length=16,
+        measures=["mean_norm"],
+        counterfactual=False,
+        workers=0,
+        out=tmp_path / "run",
+    )
+    assert set(folder.frame().step.dropna()) == {0, 10, 20}
+    assert "checkpoints" in isoscope.report(folder).read_text()
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(IsoscopeError, match="only hub ids have revisions"):
+        isoscope.sweep(tmp_path / "checkpoints", revisions="step{0..2}")
