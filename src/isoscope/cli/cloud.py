@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Seed, parse_bytes, parse_names
+from isoscope.cli.options import Array, Json, Measures, Memory, Seed, parse_bytes, parse_names
 
 
 def cloud(
     file: Annotated[
         Path, typer.Argument(help="Vectors, one a row: .npy, .npz, .parquet, .safetensors or .csv.")
     ],
-    array: Annotated[
-        str | None, typer.Option(help="Which array or column, where the file has several.")
-    ] = None,
+    array: Array = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Vectors are columns.")] = False,
     measures: Measures = None,
     seed: Seed = 0,

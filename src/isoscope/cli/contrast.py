@@ -6,19 +6,22 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, parse_names, parse_share
-from isoscope.cli.train import (
-    BatchSize,
+from isoscope.cli.options import (
     Bfloat16,
     DataOf,
     Device,
     Heads,
+    Json,
     Layers,
     Length,
+    Out,
+    PerUpdate,
     Rate,
     Steps,
     Task,
     Width,
+    parse_names,
+    parse_share,
 )
 from isoscope.results.place import default_out
 
@@ -62,7 +65,7 @@ def contrast(
     heads: Heads = 4,
     length: Length = 128,
     steps: Steps = 400,
-    batch_size: BatchSize = 16,
+    batch_size: PerUpdate = 16,
     rate: Rate = 3e-3,
     data: DataOf = "embedded",
     device: Device = None,

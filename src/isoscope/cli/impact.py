@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, parse_names
+from isoscope.cli.options import BatchSize, Device, Json, Limit, MaxLength, Out, parse_names
 
 
 def impact(
@@ -59,17 +59,11 @@ def impact(
         str,
         typer.Option(help="Of --labels: standardised, ridge (vectors as they are), unpenalised; or several."),
     ] = "standardised",
-    limit: Annotated[
-        int, typer.Option(min=0, help="At most so many of each file, by a hash; 0 for all.")
-    ] = 10_000,
+    limit: Limit = 10_000,
     sequences: Annotated[int, typer.Option(min=2, help="Of --text, at most so many sequences.")] = 64,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a text. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 32,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides draws, folds and samples.")] = 0,
     out: Out = None,
     json: Json = False,

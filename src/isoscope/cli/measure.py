@@ -6,17 +6,34 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Out, Seed, parse_bytes, parse_names
+from isoscope.cli.options import (
+    BatchSize,
+    Config,
+    Counterfactual,
+    Device,
+    Dtype,
+    Json,
+    Limit,
+    MaxLength,
+    Measures,
+    Memory,
+    ModelOrWeights,
+    Out,
+    Pack,
+    Revision,
+    Seed,
+    Sites,
+    Tokens,
+    TrustRemoteCode,
+    WithHeads,
+    parse_bytes,
+    parse_names,
+)
 from isoscope.results.place import default_out
 
 
 def measure(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
-        ),
-    ],
+    model: ModelOrWeights,
     data: Annotated[
         str,
         typer.Option(
@@ -24,40 +41,24 @@ def measure(
             "a dataset of the hub or in a folder (id:split:column)."
         ),
     ] = "embedded",
-    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 256,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    limit: Limit = 256,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    device: Device = None,
+    dtype: Dtype = "float32",
     measures: Measures = None,
-    layers: Annotated[
-        str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output', 'attention.*'.")
-    ] = "*",
-    heads: Annotated[bool, typer.Option("--heads", help="Add rows for every head of attention.")] = False,
-    counterfactual: Annotated[
-        bool, typer.Option(help="Read attention again without each head's mean query, on 64 sequences.")
-    ] = True,
-    config: Annotated[
-        str | None, typer.Option(help="The config of a model that is one file of weights.")
-    ] = None,
-    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
-    pack: Annotated[
-        bool, typer.Option(help="Join texts and cut full chunks, or one text a sequence.")
-    ] = True,
-    tokens: Annotated[
-        str, typer.Option(help="auto (the model's tokenizer), bytes or characters: their values as ids.")
-    ] = "auto",
+    layers: Sites = "*",
+    heads: WithHeads = False,
+    counterfactual: Counterfactual = True,
+    config: Config = None,
+    revision: Revision = None,
+    pack: Pack = True,
+    tokens: Tokens = "auto",
     count_special: Annotated[
         bool, typer.Option("--count-special", help="Count special tokens as data.")
     ] = False,
     count_first: Annotated[bool, typer.Option("--count-first", help="Count position 0 as data.")] = False,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = 0,
     memory: Memory = "2GB",
     covariance_rows: Annotated[

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Json
+from isoscope.cli.options import (
+    Array,
+    BatchSize,
+    Device,
+    Json,
+    Layer,
+    Limit,
+    MaxLength,
+    ModelOrVectors,
+    Pool,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +34,7 @@ _HEADS = {
 
 
 def repair(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of vectors "
-            "(.npy, .npz, .parquet, .safetensors or .csv)."
-        ),
-    ],
+    model: ModelOrVectors,
     recipe: Annotated[
         str,
         typer.Option(
@@ -47,21 +51,13 @@ def repair(
             "(id:split:column); else another file of vectors. [default: 'embedded', or the file itself]"
         ),
     ] = None,
-    layer: Annotated[str, typer.Option(help="output, or the number of a layer.")] = "output",
-    pool: Annotated[
-        str, typer.Option(help="mean, cls or last: one vector a sequence; token: every one.")
-    ] = "mean",
-    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 4096,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
-    array: Annotated[
-        str | None, typer.Option(help="Which array or column, where a file of vectors has several.")
-    ] = None,
+    layer: Layer = "output",
+    pool: Pool = "mean",
+    limit: Limit = 4096,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    device: Device = None,
+    array: Array = None,
     write: Annotated[
         Path | None, typer.Option(help="Of a file of vectors: write them repaired to this .npy.")
     ] = None,

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out
-from isoscope.cli.train import Device
+from isoscope.cli.options import Device, Json, Out
 from isoscope.results.place import default_out
 
 

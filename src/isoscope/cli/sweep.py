@@ -6,7 +6,27 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Out, Seed, parse_bytes, parse_names, parse_share
+from isoscope.cli.options import (
+    BatchSize,
+    Config,
+    Counterfactual,
+    Device,
+    Dtype,
+    Json,
+    Limit,
+    MaxLength,
+    Measures,
+    Memory,
+    Out,
+    Seed,
+    Sites,
+    Tokens,
+    TrustRemoteCode,
+    WithHeads,
+    parse_bytes,
+    parse_names,
+    parse_share,
+)
 
 
 def sweep(
@@ -31,26 +51,18 @@ def sweep(
             help="As for `isoscope measure`. [default: embedded; of the lab's own, what was held out]"
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 64,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences at a time.")] = 16,
-    tokens: Annotated[str, typer.Option(help="auto, bytes or characters.")] = "auto",
+    limit: Limit = 64,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    tokens: Tokens = "auto",
     measures: Measures = None,
-    layers: Annotated[str, typer.Option(help="Sites by glob, as for `isoscope measure`.")] = "*",
-    heads: Annotated[bool, typer.Option("--heads", help="Add rows for every head of attention.")] = False,
-    counterfactual: Annotated[
-        bool, typer.Option(help="Read attention again without each head's mean query.")
-    ] = True,
+    layers: Sites = "*",
+    heads: WithHeads = False,
+    counterfactual: Counterfactual = True,
     length: Annotated[int, typer.Option(min=2, help="Of weights: positions that ρ(t) is told for.")] = 512,
-    config: Annotated[
-        str | None, typer.Option(help="The config of checkpoints that are single files.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, mps. [default: the GPU if there is one]")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    config: Config = None,
+    device: Device = None,
+    dtype: Dtype = "float32",
     engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a cluster.")] = "local",
     workers: Annotated[
         int | None,
@@ -70,9 +82,7 @@ def sweep(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop where a checkpoint is not what it should be.")
     ] = False,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = 0,
     memory: Memory = "2GB",
     out: Out = None,

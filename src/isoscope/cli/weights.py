@@ -7,21 +7,28 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, Seed
+from isoscope.cli.options import (
+    BatchSize,
+    Config,
+    Device,
+    Json,
+    Limit,
+    MaxLength,
+    ModelOrWeights,
+    Out,
+    Pack,
+    Revision,
+    Seed,
+    Tokens,
+    TrustRemoteCode,
+)
 from isoscope.results.place import default_out
 
 
 def weights(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
-        ),
-    ],
-    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
-    config: Annotated[
-        str | None, typer.Option(help="The config of a model that is one file of weights.")
-    ] = None,
+    model: ModelOrWeights,
+    revision: Revision = None,
+    config: Config = None,
     query: Annotated[
         str | None,
         typer.Option(help="Names of the queries' weights, a regular expression with a group for the layer."),
@@ -32,22 +39,13 @@ def weights(
         str | None,
         typer.Option(help="Run the model over this as well: 'embedded', a file, a folder, id:split:column."),
     ] = None,
-    limit: Annotated[int, typer.Option(help="With data: at most so many sequences; 0 for all.")] = 256,
-    max_length: Annotated[
-        int | None,
-        typer.Option(help="With data: tokens a sequence. [default: the model's limit, at most 512]"),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="With data: sequences at a time.")] = 16,
-    device: Annotated[
-        str | None, typer.Option(help="With data: cpu, cuda, mps. [default: the GPU if there is one]")
-    ] = None,
-    pack: Annotated[
-        bool, typer.Option(help="With data: join texts and cut full chunks, or one text a sequence.")
-    ] = True,
-    tokens: Annotated[str, typer.Option(help="With data: auto, bytes or characters.")] = "auto",
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="With data: run code that comes with the model.")
-    ] = False,
+    limit: Limit = 256,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    device: Device = None,
+    pack: Pack = True,
+    tokens: Tokens = "auto",
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,

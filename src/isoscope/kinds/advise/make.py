@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from isoscope.errors import refuse_sizes
 from isoscope.measures.table import choose
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.advise.advise import GEOMETRY, recipes
@@ -59,6 +60,7 @@ def advise(
     "centre;abtt,whiten:64", by default each of `isoscope repair`. Without `out` the folder is
     `runs/advise-NAME-ID`. `isoscope.report` writes its page, with the sentences on what to do.
     """
+    refuse_sizes(limit, max_length, batch_size)
     tried, address = recipes(repairs), str(model)
     if holds_vectors(address):
         source = _file(Path(address), array, limit, telling)

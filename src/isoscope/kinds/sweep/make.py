@@ -10,7 +10,7 @@ from os.path import normpath
 from pathlib import Path
 
 from isoscope.data.documents import refuse_missing
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, refuse_sizes, unknown_name
 from isoscope.lab.train.reopen import Reopen, training_of
 from isoscope.models import zoo
 from isoscope.models.source import DTYPES, place_for
@@ -91,6 +91,7 @@ def sweep(
     every nth checkpoint from the ith on. Without `out` the folder is `runs/NAME-ID`. What is there is not
     measured again.
     """
+    refuse_sizes(limit, max_length, batch_size)
     address, telling = str(model), watching.telling
     with telling.bar(f"looking for checkpoints of {address}"):
         for kind, name, names in (

@@ -13,7 +13,7 @@ from os import PathLike
 
 import torch
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.before_after import SHOWN
 from isoscope.repair.impact.digest import digest, hashed, measures_of
@@ -211,6 +211,7 @@ def impact(
     `text` whose perplexity is judged. `repairs` are fitted on `fit`; with `leave_out`, texts that are judged
     are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`. What is there is not judged again.
     """
+    refuse_sizes(limit, max_length, batch_size)
     question = Question(
         str(model),
         pairs=tuple(pairs),
