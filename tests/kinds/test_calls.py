@@ -41,6 +41,12 @@ def test_a_comparison_of_runs(vectors: Path, tmp_path: Path, tiny_bert: Path) ->
         isoscope.compare([tiny_bert, tiny_bert])
 
 
+def test_weights_have_a_page(tiny_bert: Path, tmp_path: Path) -> None:
+    page = isoscope.report(isoscope.weigh(str(tiny_bert), length=16), tmp_path / "weights.html")
+    text = page.read_text()
+    assert "query_key" in text and "What is <q>" in text
+
+
 def test_an_impact_without_a_task_is_one_sentence(tiny_bert: Path, tmp_path: Path) -> None:
     with pytest.raises(IsoscopeError, match="there is no task"):
         isoscope.impact(tiny_bert, out=tmp_path / "run")

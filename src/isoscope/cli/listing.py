@@ -29,14 +29,16 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
         return
     from isoscope.cli.screen import terminal as screen
     from isoscope.data.source import KINDS
-    from isoscope.measures.on_data import EXPLANATIONS
+    from isoscope.kinds.table import kind_of
     from isoscope.measures.table import MEASURES
 
     if what == "data":
         for address, takes, is_ in KINDS:
             screen.say(f"{address:<20} for {takes:<7} {is_}")
         return
-    explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(EXPLANATIONS)
+    explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(
+        kind_of("weights").explains()
+    )
     for name, told in explained.items():
         screen.say(f"{name}: {told['title']}")
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
