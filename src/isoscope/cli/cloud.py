@@ -26,7 +26,7 @@ def cloud(
     """Measure the geometry of a file of vectors."""
     allowed = parse_bytes(memory)
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.finish import finish, show_rows
+    from isoscope.cli.screen.finish import finish, rescuing, show_rows
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
     from isoscope.results.store import open_run
@@ -53,6 +53,8 @@ def cloud(
     seen = describe(points, measures=parse_names(measures), seed=seed, memory=allowed, name=file.name)
     seen = replace(seen, remarks=(*notes, *seen.remarks))
     if folder is not None:
-        finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())
+        with rescuing(json=json):
+            folder.write(file.name, seen.rows(run.id), seen.known())
+        finish(folder, json=json)
     else:
         show_rows(seen.frame(), seen.notes(), json=json, run=run.id)

@@ -29,7 +29,6 @@ from isoscope.cli.options import (
     parse_bytes,
     parse_names,
 )
-from isoscope.results.place import default_out
 
 
 def measure(
@@ -69,63 +68,34 @@ def measure(
 ) -> None:
     """Measure the geometry of a model's representations and its attention, layer by layer, exactly."""
     allowed = parse_bytes(memory)
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.finish import finish
-    from isoscope.measures.table import choose
-    from isoscope.models.inputs import open_data
-    from isoscope.models.source import fingerprint, load
-    from isoscope.results.store import open_run
-    from isoscope.run.observe.observe import look, observe
-    from isoscope.run.provenance import new_run
-    from isoscope.sites import select
+    from isoscope.cli.screen.finish import finish, rescuing
+    from isoscope.cli.screen.terminal import TELLING
+    from isoscope.run.measure import measure as measured
 
-    asked = parse_names(measures)
-    chosen = choose(asked)
-    loaded = load(
-        model,
-        revision=revision,
-        device=device,
-        dtype=dtype,
-        config=config,
-        trust_remote_code=trust_remote_code,
-    )
-    batches = open_data(
-        data,
-        loaded,
-        limit=None if limit == 0 else limit,
-        max_length=max_length,
-        batch_size=batch_size,
-        pack=pack,
-        special=count_special,
-        first=count_first,
-        tokens=tokens,
-        seed=seed,
-    )
-    found = look(loaded, next(iter(batches)))
-    select((*found.shapes, *found.attention), layers)  # before a folder is made for it
-    known = loaded.facts()
-    question = {key: known[key] for key in ("model", "revision", "dtype")}
-    question["weights"] = fingerprint(loaded.module)
-    question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
-    question |= {"heads": heads, "counterfactual": counterfactual, "covariance rows": covariance_rows}
-    run = new_run("measure", loaded.name, question, chosen)
-    folder = open_run(out or default_out(loaded.name, run.id), run)
-    unit = loaded.name
-    if folder.has(unit):
-        screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
-        finish(folder, json=json)
-        return
-    with screen.bar(f"measuring {loaded.name}") as progress:
-        seen = observe(
-            loaded,
-            batches,
-            measures=asked,
+    with rescuing(json=json):
+        folder = measured(
+            model,
+            data,
+            limit=limit or None,
+            max_length=max_length,
+            batch_size=batch_size,
+            device=device,
+            dtype=dtype,
+            measures=parse_names(measures),
             layers=layers,
             heads=heads,
             counterfactual=counterfactual,
+            config=config,
+            revision=revision,
+            pack=pack,
+            tokens=tokens,
+            special=count_special,
+            first=count_first,
+            trust_remote_code=trust_remote_code,
+            seed=seed,
             memory=allowed,
             covariance_rows=covariance_rows,
-            progress=progress,
+            out=out,
+            telling=TELLING,
         )
-        rows, points = seen.rows(run.id), seen.points()
-    finish(folder, json=json, unit=unit, rows=rows, facts=seen.known(), points=points)
+    finish(folder, json=json)

@@ -48,6 +48,18 @@ def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[s
         raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
 
 
+class NotKeptError(IsoscopeError):
+    """Rows of a unit could not be written: they are in `rows`, and what is known of the unit in `facts`."""
+
+    def __init__(self, reason: str, rows: pd.DataFrame, facts: Mapping[str, object]) -> None:
+        super().__init__(reason)
+        self.rows, self.facts = rows, facts
+
+    def __reduce__(self) -> tuple[type[IsoscopeError], tuple[str]]:
+        """In another process it is the sentence alone."""
+        return IsoscopeError, (str(self),)
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """A run on disk. Make one with `open_run` or `read_run`.
@@ -74,15 +86,18 @@ class RunFolder:
         facts: Mapping[str, object],
         points: pd.DataFrame | None = None,
     ) -> None:
-        """Keep the rows of one unit, what is known of it and its points, whole or not at all."""
+        """Keep the rows, facts and points of one unit, whole or not at all (`NotKeptError`)."""
         told = {"unit": unit, "schema": SCHEMA}
         table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
         body = _parquet(table, COLUMNS, {**told, **facts})
-        if points is not None and len(points):
-            pictures = _parquet(points, POINT_COLUMNS, told)
-            _make_folders(self.path / "points")
-            write_whole(self._beside(self._file(unit)), pictures)
-        write_whole(self._file(unit), body)
+        try:
+            if points is not None and len(points):
+                pictures = _parquet(points, POINT_COLUMNS, told)
+                _make_folders(self.path / "points")
+                write_whole(self._beside(self._file(unit)), pictures)
+            write_whole(self._file(unit), body)
+        except IsoscopeError as reason:
+            raise NotKeptError(str(reason), table, facts) from reason
 
     def write_page(self, text: str) -> Path:
         """Keep the page, and say where."""

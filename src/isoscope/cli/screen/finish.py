@@ -6,35 +6,20 @@ are printed all the same, so a full disk loses none either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import pandas as pd
 
 from isoscope.cli.screen import terminal
-from isoscope.errors import IsoscopeError
 from isoscope.kinds.measure.screen import measured
 from isoscope.kinds.report import screen_of, write
 from isoscope.kinds.screen import Screen, notes_of
-from isoscope.results.row import Row, frame
-from isoscope.results.store import RunFolder
+from isoscope.results.store import NotKeptError, RunFolder
 
 
-def finish(
-    folder: RunFolder,
-    *,
-    json: bool,
-    unit: str | None = None,
-    rows: Sequence[Row] = (),
-    facts: Mapping[str, object] | None = None,
-    points: pd.DataFrame | None = None,
-) -> None:
-    """Keep rows and points where a unit is named; then show what the folder holds, and write its page."""
-    if unit is not None:
-        try:
-            folder.write(unit, rows, facts or {}, points)
-        except IsoscopeError:
-            show_rows(frame(rows), notes_of({unit: facts or {}}), json=json, run=folder.run.id)
-            raise
+def finish(folder: RunFolder, *, json: bool) -> None:
+    """Show what the folder holds, and write its page."""
     with terminal.bar("writing the page"):
         screen = screen_of(folder, terminal.screen_width())
         written = write(folder)
@@ -46,6 +31,17 @@ def finish(
     for name, where in (("page", page), ("figure", figures)):
         if where and not json:
             terminal.say(f"{name}: {where}")
+
+
+@contextmanager
+def rescuing(*, json: bool) -> Iterator[None]:
+    """Show rows that could not be kept, before the sentence that says why."""
+    try:
+        yield
+    except NotKeptError as lost:
+        run = str(lost.rows["run"].iloc[0]) if len(lost.rows) else ""
+        show_rows(lost.rows, notes_of({"": lost.facts}), json=json, run=run)
+        raise
 
 
 def show_rows(rows: pd.DataFrame, notes: Iterable[str], *, json: bool, run: str) -> None:
