@@ -16,7 +16,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from isoscope.cli.pages import page_of
+from isoscope.kinds.report import page_of
 from isoscope.results.store import read_run
 
 ASSETS = Path(__file__).parent / "assets"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "isoscope"
+NAMED = re.compile(r"isoscope(\.\w+)+:\w+")  # as kinds/table.py names what it imports later
 ABOVE = {  # room: the rooms it may import
     "errors": set(),
     "formatting": set(),
@@ -28,8 +31,9 @@ ABOVE["sweeps"] = ABOVE["lab"] = {*ABOVE["run"], "run"} - {"show"}
 ABOVE["lab"] |= {"sweeps"}
 ABOVE["repair"] = {*ABOVE["run"], "run"} - {"show", "measures"}
 ABOVE["papers"] = {*ABOVE["run"], "run", "sweeps", "lab"}
-ABOVE["kinds"] = {"errors", "formatting", "results", "show"}
 ABOVE["plot"] = {"errors", "formatting", "results", "show", "kinds", "lab", "papers"}
+ABOVE["kinds"] = {*ABOVE["run"], "run", "sweeps", "lab", "repair", "papers"}
+ABOVE["kinds"] |= {"plot"}  # by name, in kinds/table.py
 ABOVE["integrations"] = {"errors", "results", "run"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 
@@ -38,15 +42,65 @@ def room(file: Path) -> str:
     return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def imported_names(source: str) -> set[str]:
+    """All that a piece of code imports, anywhere in it, and what it names as "module:object" to be imported.
+
+    Imports for types alone are none.
+    """
+    tree = ast.parse(source)
+    typed = [node for node in ast.walk(tree) if isinstance(node, ast.If) and _is_typing(node.test)]
+    absent = {inner for node in typed for part in node.body for inner in ast.walk(part)}
+    found: set[str] = set()
+    for node in set(ast.walk(tree)) - absent:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value):
+            found.add(node.value.replace(":", "."))
+    return {name for name in found if name.startswith("isoscope.")}
+
+
+def _is_typing(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
 def imported(source: str) -> set[str]:
     """The rooms that a piece of code imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("isoscope.")}
-    return found
+    return {name.split(".")[1] for name in imported_names(source)}
+
+
+def cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """A cycle of a graph, from one of its nodes back to it; empty where there is none."""
+    done: set[str] = set()
+
+    def walk(node: str, path: tuple[str, ...]) -> list[str]:
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in done:
+            return []
+        found = next((one for after in graph.get(node, ()) if (one := walk(after, (*path, node)))), [])
+        done.add(node)
+        return found
+
+    return next((one for node in graph if (one := walk(node, ()))), [])
+
+
+def modules() -> dict[str, list[str]]:
+    """Every module of the package with the modules that it imports, at once or later.
+
+    A module that only forwards names (`isoscope`, `isoscope.plot`) imports nothing itself.
+    """
+    sources = {
+        ".".join(("isoscope", *file.relative_to(SOURCE).with_suffix("").parts)): file for file in FILES
+    }
+    sources = {name.removesuffix(".__init__"): file for name, file in sources.items()}
+    graph = {}
+    for name, file in sources.items():
+        names = imported_names(file.read_text())
+        found = {each if each in sources else each.rpartition(".")[0] for each in names}
+        graph[name] = sorted(found & set(sources) - {name})
+    return graph
 
 
 FILES = sorted(file for file in SOURCE.rglob("*.py") if room(file) != "__init__")
@@ -68,6 +122,19 @@ def test_every_room_has_its_place_in_the_layers() -> None:
 
 def test_an_import_against_the_layers_is_seen() -> None:
     assert imported("def f():\n    from isoscope.run import observe") - ABOVE["geometry"] == {"run"}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert cycle(modules()) == []
+
+
+def test_a_cycle_is_seen_also_one_of_late_imports() -> None:
+    assert cycle({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]
+    late = "def f():\n    from isoscope.kinds.report import report"
+    graph = modules()
+    graph["isoscope.run.page"] = [*graph["isoscope.run.page"], "isoscope.kinds.report"]
+    assert imported_names(late) == {"isoscope.kinds.report.report"}
+    assert {"isoscope.run.page", "isoscope.kinds.report", "isoscope.kinds.table"} <= set(cycle(graph))
 
 
 def calls(source: str) -> set[str]:

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from isoscope.kernels.attention.rows import attention_rows
     from isoscope.kernels.partition import partition_isotropy
     from isoscope.kernels.spectra import qk_spectrum
+    from isoscope.kinds.advise.make import advise
+    from isoscope.kinds.report import report
+    from isoscope.kinds.sweep.make import sweep
     from isoscope.measures.table import MEASURES
     from isoscope.models.source import load
+    from isoscope.repair.impact.run import impact
     from isoscope.results.store import read_run
+    from isoscope.run.compare import compare
     from isoscope.run.monitor.alarms import Alarm
     from isoscope.run.monitor.monitor import Monitor
     from isoscope.run.observe.observation import Observation
@@ -31,15 +36,20 @@ __all__ = [
     "IsoscopeError",
     "Monitor",
     "Observation",
+    "advise",
     "attention_rows",
+    "compare",
     "describe",
+    "impact",
     "load",
     "observe",
     "partition_isotropy",
     "plot",
     "qk_spectrum",
     "read_run",
+    "report",
     "signal_propagation",
+    "sweep",
     "text",
     "weigh",
 ]
@@ -51,14 +61,19 @@ _HOMES = {
     "IsoscopeError": "errors",
     "Monitor": "run.monitor.monitor",
     "Observation": "run.observe.observation",
+    "advise": "kinds.advise.make",
     "attention_rows": "kernels.attention.rows",
+    "compare": "run.compare",
     "describe": "run.observe.observe",
+    "impact": "repair.impact.run",
     "load": "models.source",
     "observe": "run.observe.observe",
     "partition_isotropy": "kernels.partition",
     "qk_spectrum": "kernels.spectra",
     "read_run": "results.store",
+    "report": "kinds.report",
     "signal_propagation": "geometry.propagation",
+    "sweep": "kinds.sweep.make",
     "text": "data.text",
     "weigh": "run.weigh.weigh",
 }

@@ -24,3 +24,10 @@ def unknown_name(kind: str, asked: str, known: Iterable[str]) -> IsoscopeError:
     near = get_close_matches(asked, names, n=1)
     guess = f"; did you mean '{near[0]}'?" if near else "."
     return IsoscopeError(f"no {kind} is called '{asked}'{guess} There are: {', '.join(names)}.")
+
+
+def refuse_sizes(limit: int | None, max_length: int | None, batch_size: int) -> None:
+    """Refuse numbers of sequences and tokens below 1; None is no limit."""
+    for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
+        if number is not None and number < 1:
+            raise IsoscopeError(f"{name} is {number}; it must be at least 1.")

@@ -82,3 +82,19 @@ def listed(parts: list[str]) -> str:
     ('a', 'a, b and c')
     """
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def number(value: float) -> str:
+    """Write a number of a table in the terminal: three digits that matter, a plain minus.
+
+    >>> number(0.12345), number(1234.5), number(0.0), number(2e-9)
+    ('0.123', '1234', '0.000', '2.0e-09')
+    """
+    size = abs(value)
+    if size >= 1e6:
+        return f"{value:.2e}"
+    if size >= 100:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3f}" if size >= 0.0005 or size == 0 else f"{value:.1e}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import isoscope
 from isoscope.cli.advise import advise
-from isoscope.cli.screen.advise import finish_advise
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import read_run
 from tests.cli.conftest import Call
@@ -82,7 +82,7 @@ def test_the_page_is_made_again_from_the_folder(call: Call, vectors: Path, tmp_p
     page = tmp_path / "to" / "report.html"
     before = page.read_text()
     page.unlink()
-    finish_advise(read_run(tmp_path / "to"))
+    assert isoscope.report(tmp_path / "to") == page
     assert page.read_text() == before
 
 

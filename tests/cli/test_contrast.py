@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,11 +55,12 @@ def test_a_share_is_made_and_said(
     real = builtins.__import__
 
     def absent(name: str, *rest: Any) -> Any:
-        if name.split(".")[0] in ("plotly", "matplotlib") or name == "isoscope.kinds.contrast.page":
-            raise ImportError(f"no {name}", name="plotly" if "contrast" in name else name)
+        if name.split(".")[0] in ("plotly", "matplotlib"):
+            raise ImportError(f"no {name}", name=name.split(".")[0])
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.delitem(sys.modules, "isoscope.kinds.contrast.page", raising=False)
     answer = isoscope("contrast", "characters", *SMALL, "--only", "1/4", "--out", tmp_path / "run")
     assert answer.code == 0, answer.err
     assert "no page was written: plotly is not installed" in answer.err

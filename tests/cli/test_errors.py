@@ -17,6 +17,8 @@ import pytest
 import torch
 import transformers
 
+from isoscope.errors import IsoscopeError
+from isoscope.results import store
 from tests.conftest import Answer
 from tests.models import modal
 from tests.tiers import nightly
@@ -230,6 +232,23 @@ def test_out_under_a_regular_file(isoscope: Isoscope, tiny_bert: Path, tmp_path:
     told = sentence(isoscope("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "file" / "run"))
     assert told.startswith(f"cannot write to {tmp_path / 'file' / 'run'}: ")
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_rows_that_cannot_be_kept_are_printed(
+    isoscope: Isoscope, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store.write_whole
+
+    def full(file: Path, content: bytes) -> None:
+        if file.suffix == ".parquet":
+            raise IsoscopeError(f"cannot write {file}: no space.")
+        real(file, content)
+
+    monkeypatch.setattr(store, "write_whole", full)
+    answer = isoscope("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "run")
+    assert answer.code == 2
+    assert "layer.2" in answer.out
+    assert "no space" in answer.err
 
 
 @pytest.mark.parametrize("allowed", nightly(100, 9000))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from isoscope.cli.impact import impact
-from isoscope.cli.screen.impact import finish_impact
+from isoscope.cli.screen.finish import finish
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.impact.effects import effects, finding, headline
+from isoscope.kinds.report import Written
 from isoscope.results.store import read_run
 from tests.cli.conftest import Call
 
@@ -95,8 +96,7 @@ def test_a_table_a_page_and_a_figure(
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages and figures take longer than all the rest."""
-    monkeypatch.setattr("isoscope.cli.screen.impact.write_page", lambda *_: "")
-    monkeypatch.setattr("isoscope.cli.screen.impact._write_figure", lambda *_: [])
+    monkeypatch.setattr("isoscope.cli.screen.finish.write", lambda _: Written(None))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -133,7 +133,7 @@ def test_as_json_and_again_from_the_folder(
     assert {row["model"] for row in told["rows"]} == {"as it is", "rogue"}
     assert told["folder"] == str(tmp_path / "run")
     folder = read_run(tmp_path / "run")
-    finish_impact(folder)
+    finish(folder, json=False)
     assert "layer 1" in capsys.readouterr().out
     found = effects(folder.frame())
     assert finding(found, folder.run.measures).startswith("layer 1, Spearman, pairs")

@@ -97,4 +97,4 @@ def test_where_nothing_can_be_drawn_verdicts_are_told_all_the_same(made: Path) -
     assert "2 claims" in told.stdout
     assert "page: " not in told.stdout
     assert "no page was written: plotly" in told.stderr
-    assert "no figures were written: matplotlib" in told.stderr
+    assert "no figure was written: matplotlib" in told.stderr

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from isoscope.cli.pages import page_of
-from isoscope.plot.catalogue.catalogue import figures
+from isoscope.kinds.report import figures, page_of
 from isoscope.results.store import RunFolder
 
 _INLINE = {"a", "abbr", "b", "code", "em", "i", "label", "small", "span", "strong", "sub", "sup"}

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.cloud import totals as cloud
-from isoscope.kernels.cloud.totals import Chunks, CloudSums, OfChunks, cloud_sums, joined, massive_limit
+from isoscope.kernels.cloud.chunks import Chunks
+from isoscope.kernels.cloud.totals import CloudSums, OfChunks, cloud_sums, joined, massive_limit
 from isoscope.kernels.sums import norms
 from isoscope.stats.places import Layout
 from tests.tiers import nightly

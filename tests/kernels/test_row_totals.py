@@ -10,7 +10,8 @@ import torch
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.attention.rows import attention_rows
 from isoscope.kernels.row_totals import totals as rows_module
-from isoscope.kernels.row_totals.totals import TOTALS, row_totals
+from isoscope.kernels.row_totals.names import TOTALS
+from isoscope.kernels.row_totals.totals import row_totals
 
 CUDA = torch.cuda.is_available()
 pytestmark = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from isoscope.errors import IsoscopeError
-from isoscope.plot.catalogue.catalogue import figures
+from isoscope.kinds.report import figures
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.show.charts import Chart, Series

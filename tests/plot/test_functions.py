@@ -288,7 +288,7 @@ def test_every_public_name_is_there_and_stays_what_it_is() -> None:
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:
-    modules = "isoscope.plot, isoscope.cli.figure, isoscope.plot.catalogue.catalogue"
+    modules = "isoscope.plot, isoscope.cli.figure, isoscope.kinds.report, isoscope.plot.catalogue.catalogue"
     code = f"import {modules}, sys; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(told.stdout.split())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from isoscope.cli.pages import page_of
+from isoscope.kinds.report import page_of
 from isoscope.lab.block import block
 from isoscope.measures.table import MEASURES, choose
 from isoscope.papers.table import paper_of

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isoscope.cli.pages import page_of
 from isoscope.errors import IsoscopeError
+from isoscope.kinds.report import page_of
 from isoscope.kinds.sweep.page import sweep_page
 from isoscope.results.points import points_frame
 from isoscope.results.row import COLUMNS

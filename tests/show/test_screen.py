@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from isoscope.cli.screen import terminal as screen
+from isoscope.cli.screen import terminal
+from isoscope.kinds.measure.tables import tables
 from isoscope.results.row import Row
 from tests.show.made import attended, compared, layered, row, site_rows, whole
 from tests.typed import frame
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: list[Row]) -> list[str]:
-    monkeypatch.setattr(screen, "screen_width", lambda: 100)
-    screen.show(frame(rows))
+    monkeypatch.setattr(terminal, "screen_width", lambda: 100)
+    for part in tables(frame(rows), 100):
+        terminal.show(part)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     assert not any("…" in line for line in lines)
@@ -77,8 +79,9 @@ def test_attention_stands_on_the_line_of_its_layer(
     assert [cell.strip() for cell in last.split("│")[4:-1]] == ["0.572", "0.483", "0.667", "0.900"]
     assert [cell.strip() for cell in cross.split("│")[2:-1]] == ["16384", "", "", "0.483", "0.667", "0.900"]
     assert not any(" attention." in line for line in lines)
-    monkeypatch.setattr(screen, "screen_width", lambda: 130)
-    screen.show(frame(rows))
+    monkeypatch.setattr(terminal, "screen_width", lambda: 130)
+    for part in tables(frame(rows), 130):
+        terminal.show(part)
     assert "0.300 (chance 0.008)" in capsys.readouterr().out
 
 

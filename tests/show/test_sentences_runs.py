@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from isoscope.cli.screen.block import finding, finding_of_norms
+from isoscope.kinds.block.sentences import finding, finding_of_norms
 from isoscope.kinds.contrast import sentences as sentences_contrast
 from isoscope.kinds.impact import effects as impact_rows
 from isoscope.results.reading import Reading

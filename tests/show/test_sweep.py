@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isoscope.kinds.report import write
 from isoscope.kinds.sweep.clouds import by_step, moving_album
 from isoscope.kinds.sweep.marks import make_switchable
-from isoscope.kinds.sweep.page import MOST_UNITS, _sections, sweep_page, write_sweep
+from isoscope.kinds.sweep.page import MOST_UNITS, _sections, sweep_page
 from isoscope.kinds.sweep.rows import changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
@@ -239,7 +240,8 @@ def test_what_is_said_first() -> None:
 
 def test_page_and_figures_for_print_are_written_the_same_each_time(tmp_path: Path) -> None:
     folder = a_sweep(tmp_path)
-    page, figures = write_sweep(folder)
+    written = write(folder)
+    page, figures = written.page, written.figures
     assert page == folder.path / "report.html"
     assert sorted(file.name for file in figures) == [
         "clouds.pdf", "clouds.svg", "trajectories.pdf", "trajectories.svg",
@@ -248,7 +250,7 @@ def test_page_and_figures_for_print_are_written_the_same_each_time(tmp_path: Pat
     assert "Mean cosine between" in svg and "jump" in svg and "layer 3" in svg
     assert ">step 1,000<" in (folder.path / "figures" / "clouds.svg").read_text()
     before = {file: file.read_bytes() for file in (page, *figures)}
-    write_sweep(folder)
+    write(folder)
     assert {file: file.read_bytes() for file in before} == before
 
 

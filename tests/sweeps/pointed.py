@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.sweeps.fake_hub import Hub, environment, served
 
 COMMANDS = (
-    "isoscope.cli.main", "isoscope.run.observe.observe", "isoscope.cli.pages", "isoscope.papers.table",
+    "isoscope.cli.main", "isoscope.run.observe.observe", "isoscope.kinds.report", "isoscope.papers.table",
     "torch._dynamo", "transformers.models.bert.modeling_bert",
     "transformers.models.gpt_neox.modeling_gpt_neox",
     "matplotlib.pyplot", "plotly.graph_objs._figure", "plotly.graph_objs._scatter", "sklearn.cluster",

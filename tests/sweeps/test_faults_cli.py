@@ -22,6 +22,7 @@ FEW = ("--measures", "mean_norm", "--limit", "8", "--max-length", "16", "--no-co
 STEPS = [*range(0, 120, 10)]
 USED = (
     "isoscope.cli.sweep",
+    "isoscope.kinds.sweep.make",
     "isoscope.cli.screen.finish",
     "isoscope.sweeps.verify.verify",
     "isoscope.show.page.page",

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names
+from isoscope.cli.options import Json, Out, parse_names
+from isoscope.results.place import default_out
 
 
 def block(
@@ -32,7 +33,7 @@ def block(
 ) -> None:
     """Add a common bias to what enters an untrained block, and see what becomes of it; grows by seeds."""
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.block import finish_block
+    from isoscope.cli.screen.finish import finish
     from isoscope.lab.block import block as lab
     from isoscope.results.store import open_run
 
@@ -46,4 +47,4 @@ def block(
     with screen.bar("untrained blocks") as progress:
         for done, total in lab.make(setting, asked, folder):
             progress(done, total)
-    finish_block(folder, json=json)
+    finish(folder, json=json)

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Seed, parse_bytes, parse_names
+from isoscope.cli.options import Array, Json, Measures, Memory, Seed, parse_bytes, parse_names
 
 
 def cloud(
     file: Annotated[
         Path, typer.Argument(help="Vectors, one a row: .npy, .npz, .parquet, .safetensors or .csv.")
     ],
-    array: Annotated[
-        str | None, typer.Option(help="Which array or column, where the file has several.")
-    ] = None,
+    array: Array = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Vectors are columns.")] = False,
     measures: Measures = None,
     seed: Seed = 0,
@@ -28,7 +26,7 @@ def cloud(
     """Measure the geometry of a file of vectors."""
     allowed = parse_bytes(memory)
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.finish import finish, show
+    from isoscope.cli.screen.finish import finish, rescuing, show_rows
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
     from isoscope.results.store import open_run
@@ -55,6 +53,8 @@ def cloud(
     seen = describe(points, measures=parse_names(measures), seed=seed, memory=allowed, name=file.name)
     seen = replace(seen, remarks=(*notes, *seen.remarks))
     if folder is not None:
-        finish(folder, json=json, unit=file.name, rows=seen.rows(run.id), facts=seen.known())
+        with rescuing(json=json):
+            folder.write(file.name, seen.rows(run.id), seen.known())
+        finish(folder, json=json)
     else:
-        show(seen.frame(), seen.notes(), json=json, run=run.id)
+        show_rows(seen.frame(), seen.notes(), json=json, run=run.id)

@@ -6,20 +6,24 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names, parse_share
-from isoscope.cli.train import (
-    BatchSize,
+from isoscope.cli.options import (
     Bfloat16,
     DataOf,
     Device,
     Heads,
+    Json,
     Layers,
     Length,
+    Out,
+    PerUpdate,
     Rate,
     Steps,
     Task,
     Width,
+    parse_names,
+    parse_share,
 )
+from isoscope.results.place import default_out
 
 
 def contrast(
@@ -61,7 +65,7 @@ def contrast(
     heads: Heads = 4,
     length: Length = 128,
     steps: Steps = 400,
-    batch_size: BatchSize = 16,
+    batch_size: PerUpdate = 16,
     rate: Rate = 3e-3,
     data: DataOf = "embedded",
     device: Device = None,
@@ -75,7 +79,7 @@ def contrast(
 ) -> None:
     """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.contrast import finish_contrast
+    from isoscope.cli.screen.finish import finish
     from isoscope.lab.contrast import contrast as lab
     from isoscope.lab.train.experiment import Experiment, device_for
     from isoscope.lab.train.training import Recipe
@@ -98,4 +102,4 @@ def contrast(
     with screen.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):
             progress(done, total)
-    finish_contrast(folder, json=json)
+    finish(folder, json=json)

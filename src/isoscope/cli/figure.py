@@ -32,7 +32,7 @@ def figure(
     """Draw a figure of a run, with intervals and nulls; the same rows give the same bytes."""
     from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError, unknown_name
-    from isoscope.plot.catalogue.catalogue import figures
+    from isoscope.kinds.report import figures
     from isoscope.results.store import read_run, write_whole
     from isoscope.show.draw.matplotlib.style import KINDS, STYLES, WIDTHS
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out, parse_names
+from isoscope.cli.options import BatchSize, Device, Json, Limit, MaxLength, Out, parse_names
 
 
 def impact(
@@ -59,54 +59,39 @@ def impact(
         str,
         typer.Option(help="Of --labels: standardised, ridge (vectors as they are), unpenalised; or several."),
     ] = "standardised",
-    limit: Annotated[
-        int, typer.Option(min=0, help="At most so many of each file, by a hash; 0 for all.")
-    ] = 10_000,
+    limit: Limit = 10_000,
     sequences: Annotated[int, typer.Option(min=2, help="Of --text, at most so many sequences.")] = 64,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a text. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 32,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides draws, folds and samples.")] = 0,
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Judge repairs by tasks: helped, hurt, no difference at this n, or cannot matter."""
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.impact import finish_impact
-    from isoscope.repair.impact.run import Question, make, prepare, run_of, vectors_of
-    from isoscope.results.store import open_run
+    from isoscope.cli.screen.finish import finish
+    from isoscope.cli.screen.terminal import TELLING
+    from isoscope.repair.impact.run import impact as judged
 
-    question = Question(
+    folder = judged(
         model,
-        pairs=tuple(pairs or ()),
-        labels=tuple(labels or ()),
-        retrieve=tuple(retrieve or ()),
+        pairs=pairs or (),
+        labels=labels or (),
+        retrieve=retrieve or (),
         text=text,
         fit=fit,
-        recipes=recipes,
+        repairs=recipes,
         layers=layers,
         pool=pool,
-        readers=tuple(parse_names(readers) or ()),
+        readers=parse_names(readers) or (),
         limit=limit or None,
         sequences=sequences,
         max_length=max_length,
         batch_size=batch_size,
         seed=seed,
         leave_out=leave_out_overlap,
+        device=device,
+        out=out,
+        telling=TELLING,
     )
-    made = prepare(question, device)
-    run = run_of(made)
-    folder = open_run(out or default_out(f"impact {made.model.name}", run.id), run)
-    if made.left(folder):
-        with screen.bar(f"reading {len(made.texts)} texts") as progress:
-            vectors = vectors_of(made, folder, progress)
-        with screen.bar("judging repairs") as progress:
-            for done, total in make(made, vectors, folder):
-                progress(done, total)
-    else:
-        screen.warn([f"{folder.path} has these rows already; nothing is judged again"])
-    finish_impact(folder, json=json)
+    finish(folder, json=json)

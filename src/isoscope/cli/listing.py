@@ -29,14 +29,16 @@ def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures
         return
     from isoscope.cli.screen import terminal as screen
     from isoscope.data.source import KINDS
-    from isoscope.measures.on_data import EXPLANATIONS
+    from isoscope.kinds.table import kind_of
     from isoscope.measures.table import MEASURES
 
     if what == "data":
         for address, takes, is_ in KINDS:
             screen.say(f"{address:<20} for {takes:<7} {is_}")
         return
-    explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(EXPLANATIONS)
+    explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(
+        kind_of("weights").explains()
+    )
     for name, told in explained.items():
         screen.say(f"{name}: {told['title']}")
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
@@ -98,14 +100,7 @@ def _told(parameters: Mapping[str, str]) -> str:
 
 
 def _show(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     from isoscope.cli.screen import terminal as screen
+    from isoscope.kinds.screen import Table, headed
 
-    table = Table()
-    for head in heads:
-        table.add_column(head)
-    for line in lines:
-        table.add_row(*map(Text, line))
-    screen.show_table(table)
+    screen.show(Table(headed(heads, folds=True), tuple(map(tuple, lines))))

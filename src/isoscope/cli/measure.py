@@ -6,16 +6,33 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Measures, Memory, Out, Seed, default_out, parse_bytes, parse_names
+from isoscope.cli.options import (
+    BatchSize,
+    Config,
+    Counterfactual,
+    Device,
+    Dtype,
+    Json,
+    Limit,
+    MaxLength,
+    Measures,
+    Memory,
+    ModelOrWeights,
+    Out,
+    Pack,
+    Revision,
+    Seed,
+    Sites,
+    Tokens,
+    TrustRemoteCode,
+    WithHeads,
+    parse_bytes,
+    parse_names,
+)
 
 
 def measure(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
-        ),
-    ],
+    model: ModelOrWeights,
     data: Annotated[
         str,
         typer.Option(
@@ -23,40 +40,24 @@ def measure(
             "a dataset of the hub or in a folder (id:split:column)."
         ),
     ] = "embedded",
-    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 256,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    limit: Limit = 256,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    device: Device = None,
+    dtype: Dtype = "float32",
     measures: Measures = None,
-    layers: Annotated[
-        str, typer.Option(help="Sites by glob: 'layer.*', '0,6,12', 'output', 'attention.*'.")
-    ] = "*",
-    heads: Annotated[bool, typer.Option("--heads", help="Add rows for every head of attention.")] = False,
-    counterfactual: Annotated[
-        bool, typer.Option(help="Read attention again without each head's mean query, on 64 sequences.")
-    ] = True,
-    config: Annotated[
-        str | None, typer.Option(help="The config of a model that is one file of weights.")
-    ] = None,
-    revision: Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")] = None,
-    pack: Annotated[
-        bool, typer.Option(help="Join texts and cut full chunks, or one text a sequence.")
-    ] = True,
-    tokens: Annotated[
-        str, typer.Option(help="auto (the model's tokenizer), bytes or characters: their values as ids.")
-    ] = "auto",
+    layers: Sites = "*",
+    heads: WithHeads = False,
+    counterfactual: Counterfactual = True,
+    config: Config = None,
+    revision: Revision = None,
+    pack: Pack = True,
+    tokens: Tokens = "auto",
     count_special: Annotated[
         bool, typer.Option("--count-special", help="Count special tokens as data.")
     ] = False,
     count_first: Annotated[bool, typer.Option("--count-first", help="Count position 0 as data.")] = False,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = 0,
     memory: Memory = "2GB",
     covariance_rows: Annotated[
@@ -67,63 +68,34 @@ def measure(
 ) -> None:
     """Measure the geometry of a model's representations and its attention, layer by layer, exactly."""
     allowed = parse_bytes(memory)
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.finish import finish
-    from isoscope.measures.table import choose
-    from isoscope.models.inputs import open_data
-    from isoscope.models.source import fingerprint, load
-    from isoscope.results.store import open_run
-    from isoscope.run.observe.observe import look, observe
-    from isoscope.run.provenance import new_run
-    from isoscope.sites import select
+    from isoscope.cli.screen.finish import finish, rescuing
+    from isoscope.cli.screen.terminal import TELLING
+    from isoscope.run.measure import measure as measured
 
-    asked = parse_names(measures)
-    chosen = choose(asked)
-    loaded = load(
-        model,
-        revision=revision,
-        device=device,
-        dtype=dtype,
-        config=config,
-        trust_remote_code=trust_remote_code,
-    )
-    batches = open_data(
-        data,
-        loaded,
-        limit=None if limit == 0 else limit,
-        max_length=max_length,
-        batch_size=batch_size,
-        pack=pack,
-        special=count_special,
-        first=count_first,
-        tokens=tokens,
-        seed=seed,
-    )
-    found = look(loaded, next(iter(batches)))
-    select((*found.shapes, *found.attention), layers)  # before a folder is made for it
-    known = loaded.facts()
-    question = {key: known[key] for key in ("model", "revision", "dtype")}
-    question["weights"] = fingerprint(loaded.module)
-    question |= batches.facts() | {"layers": layers, "measures": [m.name for m in chosen], "memory": allowed}
-    question |= {"heads": heads, "counterfactual": counterfactual, "covariance rows": covariance_rows}
-    run = new_run("measure", loaded.name, question, chosen)
-    folder = open_run(out or default_out(loaded.name, run.id), run)
-    unit = loaded.name
-    if folder.has(unit):
-        screen.warn([f"{folder.path} has these rows already; nothing is measured again"])
-        finish(folder, json=json)
-        return
-    with screen.bar(f"measuring {loaded.name}") as progress:
-        seen = observe(
-            loaded,
-            batches,
-            measures=asked,
+    with rescuing(json=json):
+        folder = measured(
+            model,
+            data,
+            limit=limit or None,
+            max_length=max_length,
+            batch_size=batch_size,
+            device=device,
+            dtype=dtype,
+            measures=parse_names(measures),
             layers=layers,
             heads=heads,
             counterfactual=counterfactual,
+            config=config,
+            revision=revision,
+            pack=pack,
+            tokens=tokens,
+            special=count_special,
+            first=count_first,
+            trust_remote_code=trust_remote_code,
+            seed=seed,
             memory=allowed,
             covariance_rows=covariance_rows,
-            progress=progress,
+            out=out,
+            telling=TELLING,
         )
-        rows, points = seen.rows(run.id), seen.points()
-    finish(folder, json=json, unit=unit, rows=rows, facts=seen.known(), points=points)
+    finish(folder, json=json)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isoscope.cli.pages import page_of
+from isoscope.kinds.report import page_of
 from isoscope.results.store import read_run, read_unit
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Json
+from isoscope.cli.options import (
+    Array,
+    BatchSize,
+    Device,
+    Json,
+    Layer,
+    Limit,
+    MaxLength,
+    ModelOrVectors,
+    Pool,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,13 +28,7 @@ _NUMBERS = ["value", "null", "low", "high"]
 
 
 def repair(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of vectors "
-            "(.npy, .npz, .parquet, .safetensors or .csv)."
-        ),
-    ],
+    model: ModelOrVectors,
     recipe: Annotated[
         str,
         typer.Option(
@@ -42,21 +45,13 @@ def repair(
             "(id:split:column); else another file of vectors. [default: 'embedded', or the file itself]"
         ),
     ] = None,
-    layer: Annotated[str, typer.Option(help="output, or the number of a layer.")] = "output",
-    pool: Annotated[
-        str, typer.Option(help="mean, cls or last: one vector a sequence; token: every one.")
-    ] = "mean",
-    limit: Annotated[int, typer.Option(help="At most so many sequences; 0 for all.")] = 4096,
-    max_length: Annotated[
-        int | None, typer.Option(help="Tokens a sequence. [default: the model's limit, at most 512]")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Sequences at a time.")] = 16,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, mps. [default: the GPU if there is one]")
-    ] = None,
-    array: Annotated[
-        str | None, typer.Option(help="Which array or column, where a file of vectors has several.")
-    ] = None,
+    layer: Layer = "output",
+    pool: Pool = "mean",
+    limit: Limit = 4096,
+    max_length: MaxLength = None,
+    batch_size: BatchSize = 16,
+    device: Device = None,
+    array: Array = None,
     write: Annotated[
         Path | None, typer.Option(help="Of a file of vectors: write them repaired to this .npy.")
     ] = None,
@@ -115,7 +110,7 @@ def repair(
     screen.warn(told)
     if json:
         about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
-        screen.show_json(rows, repair=about, folder=str(folder), notes=told)
+        screen.show_json({"repair": about, "folder": str(folder), "notes": told, "rows": rows})
         return
     _show(fitted, rows)
     if write is not None:
@@ -125,36 +120,24 @@ def repair(
 
 def _show(fitted: Repair, rows: pd.DataFrame) -> None:
     """Print the geometry before and after, and what the repair is."""
-    from rich.table import Table
-
     from isoscope.cli.screen import terminal as screen
+    from isoscope.kinds.measure.tables import bounded
+    from isoscope.kinds.screen import Column, Table, headed
     from isoscope.show.measures import heading_of
 
     n = int(rows.n.max())
     some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
-    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
-    table = Table(caption=caption, caption_justify="left")
-    table.add_column("")
     names = list(rows.measure.drop_duplicates())
-    for name in names:
-        table.add_column(heading_of(name), justify="right", no_wrap=True)
+    lines = []
     for when, part in rows.groupby("model", sort=False):
         cells = part.set_index("measure")
-        table.add_row(str(when), *(_cell(*cells.loc[name, _NUMBERS]) for name in names))
-    screen.show_table(table)
+        lines.append((str(when), *(bounded(*cells.loc[name, _NUMBERS]) for name in names)))
+    columns = (Column("", right=False, folds=True), *headed((), map(heading_of, names)))
+    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
+    screen.show(Table(columns, tuple(lines), caption=caption))
     kind = "affine" if fitted.is_affine else "not affine"
     undone = "can be undone" if fitted.is_invertible else "cannot be undone"
     screen.say(
         f"{fitted.name}: {fitted.width} to {fitted.gives} dimensions, {kind}, {undone}; "
         f"fitted on {fitted.n} vectors"
     )
-
-
-def _cell(value: float, null: float, low: float, high: float) -> str:
-    from isoscope.cli.screen.terminal import number
-
-    if math.isnan(value):
-        return "–"
-    if not math.isnan(low):
-        return f"{number(value)} [{number(low)}, {number(high)}]"
-    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-_SHOWN = ("contrast", "block", "advise", "impact", "reproduce")  # kinds with a screen of their own
 
 
 def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
@@ -16,9 +13,4 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     from isoscope.cli.screen.finish import finish
     from isoscope.results.store import read_run
 
-    folder = read_run(run)
-    kind = folder.run.kind
-    if kind in _SHOWN:
-        getattr(import_module(f"isoscope.cli.screen.{kind}"), f"finish_{kind}")(folder)
-    else:
-        finish(folder, json=False)
+    finish(read_run(run), json=False)

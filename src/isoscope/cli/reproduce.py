@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out
-from isoscope.cli.train import Device
+from isoscope.cli.options import Device, Json, Out
+from isoscope.results.place import default_out
 
 
 def reproduce(
@@ -47,10 +47,10 @@ def reproduce(
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported
     from isoscope.cli.options import parse_names
     from isoscope.cli.screen import terminal as screen
-    from isoscope.cli.screen.reproduce import chosen, finish_reproduce
+    from isoscope.cli.screen.finish import finish
     from isoscope.data.documents import refuse_missing
     from isoscope.lab.train.experiment import device_for
-    from isoscope.papers.paper import left, make, run_of
+    from isoscope.papers.paper import chosen, left, make, run_of
     from isoscope.papers.scales import scale_of
     from isoscope.papers.table import paper_of
     from isoscope.papers.workshop import Workshop, parse_data
@@ -70,4 +70,4 @@ def reproduce(
     for claim in waiting:
         with screen.bar(claim.title) as progress:
             make([claim], replace(room, progress=progress), folder)
-    finish_reproduce(folder, json=json)
+    finish(folder, json=json)

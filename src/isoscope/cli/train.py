@@ -7,21 +7,22 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Out, default_out
-
-Task = Annotated[str, typer.Argument(help="What is learnt; see `isoscope list tasks`.")]
-Layers = Annotated[int, typer.Option(min=1, help="Blocks.")]
-Width = Annotated[int, typer.Option(min=1, help="Dimensions of a hidden vector.")]
-Heads = Annotated[int, typer.Option(min=1, help="Heads of attention.")]
-Length = Annotated[int, typer.Option(min=2, help="Positions of a sequence.")]
-Steps = Annotated[int, typer.Option(min=1, help="Updates.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Sequences an update.")]
-Rate = Annotated[float, typer.Option(min=0.0, help="The largest rate of learning.")]
-Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train in mixed precision.")]
-DataOf = Annotated[
-    str, typer.Option(help="'embedded', a text file, a folder of pictures (one a class) or of recordings.")
-]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1. [default: the GPU if there is one]")]
+from isoscope.cli.options import (
+    Bfloat16,
+    DataOf,
+    Device,
+    Heads,
+    Json,
+    Layers,
+    Length,
+    Out,
+    PerUpdate,
+    Rate,
+    Steps,
+    Task,
+    Width,
+)
+from isoscope.results.place import default_out
 
 
 def train(
@@ -44,7 +45,7 @@ def train(
     heads: Heads = 4,
     length: Length = 128,
     steps: Steps = 400,
-    batch_size: BatchSize = 16,
+    batch_size: PerUpdate = 16,
     rate: Rate = 3e-3,
     seed: Annotated[int, typer.Option(min=0, help="Decides weights and batches.")] = 0,
     data: DataOf = "embedded",

@@ -20,7 +20,7 @@ from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy
 from isoscope.data.documents import documents
 from isoscope.data.keys import content_keys
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, refuse_sizes
 
 LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
 
@@ -137,9 +137,7 @@ def text(
     special tokens and position 0 as data. A decoder is fed the same tokens after its `start` token. `even`
     batches hold sequences of one length, for models that would see padding.
     """
-    for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
-        if number is not None and number < 1:
-            raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    refuse_sizes(limit, max_length, batch_size)
     if isinstance(tokenizer, str):
         tokenizer = alphabet(tokenizer)
     before, after = _frame_of(tokenizer)

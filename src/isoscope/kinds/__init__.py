@@ -1,1 +1,1 @@
-"""Run kinds: what each kind of run shows beyond its rows."""
+"""Run kinds: what each kind of run shows, registered in one table."""

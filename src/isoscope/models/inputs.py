@@ -14,7 +14,7 @@ from isoscope.data.audio import Sounds, Speak, sounds
 from isoscope.data.image import Images, images
 from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
 from isoscope.data.words import Words, spelled
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, refuse_sizes, unknown_name
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 
@@ -42,9 +42,7 @@ def open_data(
     ``bytes`` or ``characters``, whose values then are the ids. `special` counts special, class and
     register tokens, `first` counts position 0 of a text.
     """
-    for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):
-        if number is not None and number < 1:
-            raise IsoscopeError(f"{name} is {number}; it must be at least 1.")
+    refuse_sizes(limit, max_length, batch_size)
     if tokens not in ("auto", *ALPHABETS):
         raise unknown_name("kind of tokens", tokens, ("auto", *ALPHABETS))
     takes = "words" if getattr(model.module, "reads_words", False) else model.takes

@@ -8,12 +8,12 @@ reason, undecided, and the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.lab.block.parts import EXPLANATIONS as OF_SCORES
 from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
 from isoscope.measures.table import MEASURES
@@ -28,6 +28,8 @@ from isoscope.run.provenance import new_run
 from isoscope.show.charts import Chart
 
 KIND = "reproduce"
+EXPLANATIONS = {**ON_DATA, **OF_SCORES, **explained({"loss": 0.0})}
+"""What a page tells of numbers of claims that no measure of `MEASURES` has."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,18 @@ def run_of(paper: Paper, workshop: Workshop) -> Run:
         **{kind: workshop.address(kind) for kind in ("text", "images", "sound")},
     }
     run = new_run(KIND, paper.title, question, MEASURES)
-    return replace(run, measures={**run.measures, **ON_DATA, **OF_SCORES, **explained({"loss": 0.0})})
+    return replace(run, measures={**run.measures, **EXPLANATIONS})
+
+
+def chosen(paper: Paper, names: Sequence[str] | None) -> list[Claim]:
+    """The claims of these names, or all."""
+    known = {claim.name: claim for claim in paper.claims}
+    if names is not None and not names:
+        raise IsoscopeError(f"--claims names none; leave it out for all, or take of: {', '.join(known)}.")
+    for name in names or []:
+        if name not in known:
+            raise unknown_name(f"claim of {paper.name}", name, known)
+    return [claim for claim in paper.claims if names is None or claim.name in names]
 
 
 def left(paper: Paper, folder: RunFolder) -> list[Claim]:

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isoscope.kinds.report import figures
     from isoscope.plot.along_layers import layers
     from isoscope.plot.along_steps import steps
     from isoscope.plot.blocks import block, passes, scores, stages
-    from isoscope.plot.catalogue.catalogue import Offered, figures
     from isoscope.plot.comparison import scatter
     from isoscope.plot.contrasts import contrast, trials
     from isoscope.plot.maps import heads, layers_by_steps
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from isoscope.plot.planes import plane
     from isoscope.plot.spectra import eigenvalues, propagation
     from isoscope.plot.values import dots, sites
+    from isoscope.show.draw.matplotlib.sheet import Offered
     from isoscope.show.draw.matplotlib.style import style
 
 __all__ = [
@@ -48,13 +49,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Offered": "plot.catalogue.catalogue",
+    "Offered": "show.draw.matplotlib.sheet",
     "block": "plot.blocks",
     "clouds": "plot.pairs",
     "contrast": "plot.contrasts",
     "dots": "plot.values",
     "eigenvalues": "plot.spectra",
-    "figures": "plot.catalogue.catalogue",
+    "figures": "kinds.report",
     "heads": "plot.maps",
     "layers": "plot.along_layers",
     "layers_by_steps": "plot.maps",

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 
 import pandas as pd
@@ -51,6 +52,18 @@ def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[s
         raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
 
 
+class NotKeptError(IsoscopeError):
+    """Rows of a unit could not be written: they are in `rows`, and what is known of the unit in `facts`."""
+
+    def __init__(self, reason: str, rows: pd.DataFrame, facts: Mapping[str, object]) -> None:
+        super().__init__(reason)
+        self.rows, self.facts = rows, facts
+
+    def __reduce__(self) -> tuple[type[IsoscopeError], tuple[str]]:
+        """In another process it is the sentence alone."""
+        return IsoscopeError, (str(self),)
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """A run on disk. Make one with `open_run` or `read_run`.
@@ -77,15 +90,18 @@ class RunFolder:
         facts: Mapping[str, object],
         points: pd.DataFrame | None = None,
     ) -> None:
-        """Keep the rows of one unit, what is known of it and its points, whole or not at all."""
+        """Keep the rows, facts and points of one unit, whole or not at all (`NotKeptError`)."""
         told = {"unit": unit, "schema": SCHEMA}
         table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
         body = _parquet(table, COLUMNS, {**facts, **told})
-        if points is not None and len(points):
-            pictures = _parquet(points, POINT_COLUMNS, told)
-            _make_folders(self.path / "points")
-            write_whole(self._beside(self.file_of(unit)), pictures)
-        write_whole(self.file_of(unit), body)
+        try:
+            if points is not None and len(points):
+                pictures = _parquet(points, POINT_COLUMNS, told)
+                _make_folders(self.path / "points")
+                write_whole(self._beside(self.file_of(unit)), pictures)
+            write_whole(self.file_of(unit), body)
+        except IsoscopeError as reason:
+            raise NotKeptError(str(reason), table, facts) from reason
 
     def write_page(self, text: str) -> Path:
         """Keep the page, and say where."""
@@ -133,7 +149,7 @@ class RunFolder:
         return self.path / "points" / file.name
 
 
-def open_run(path: str | Path, run: Run) -> RunFolder:
+def open_run(path: str | PathLike[str], run: Run) -> RunFolder:
     """Make the folder for this run, or take up the one that is there if it asks the same."""
     folder = Path(path)
     if (folder / "run.json").exists():
@@ -162,7 +178,7 @@ def open_run(path: str | Path, run: Run) -> RunFolder:
     return RunFolder(folder, run)
 
 
-def read_run(path: str | Path, read: Reader = read_unit) -> RunFolder:
+def read_run(path: str | PathLike[str], read: Reader = read_unit) -> RunFolder:
     """Read a run folder; its files are read by `read` when they are asked for."""
     folder = Path(path)
     file = folder / "run.json"
@@ -218,6 +234,19 @@ def _make_folders(folder: Path) -> list[Path]:
             f"cannot write to {folder.parent}: {reason.strerror or reason}; give another --out."
         ) from reason
     return missing
+
+
+def write_file(path: str | PathLike[str], content: bytes) -> Path:
+    """Write a file, with the folders that lead to it; into a folder, it is `report.html`. Return its path."""
+    file = Path(path) / "report.html" if Path(path).is_dir() else Path(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise IsoscopeError(
+            f"cannot write to {file.parent}: {reason.strerror or reason}; give another path."
+        ) from reason
+    write_whole(file, content)
+    return file
 
 
 def write_whole(file: Path, content: bytes) -> None:

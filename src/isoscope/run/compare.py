@@ -9,21 +9,34 @@ two are no independent evidence of each other; both are said beside the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import permutations
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from isoscope.errors import IsoscopeError
+from isoscope.measures.table import MEASURES
+from isoscope.models.inputs import open_data
+from isoscope.models.source import load
+from isoscope.results.place import default_out
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row
+from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.run.observe.observe import observe
+from isoscope.run.provenance import new_run
+from isoscope.run.telling import SILENT, Telling
 
 Array = npt.NDArray[np.float64]
 ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
 KINDS = ("spearman", "pearson")
 ALL = "all models"
+_COMPARED = ("layer", "output", "cloud")  # kinds of rows
 LEAST = 3  # layers that make a correlation
 FEW = 7  # layers up to which p is counted out: the usual formula gives 0 for any points in line
 
@@ -47,6 +60,50 @@ EXPLANATIONS: dict[str, dict[str, object]] = {
     for kind in KINDS
     for drift in DRIFTS
 }
+
+
+def compare(
+    what: Sequence[str | PathLike[str]],
+    *,
+    limit: int = 64,
+    out: str | PathLike[str] | None = None,
+    telling: Telling = SILENT,
+) -> RunFolder:
+    """Put runs and models side by side in a run folder, with the correlations of anisotropy and drift.
+
+    `what` are run folders, or addresses of models, which are measured on embedded data, at most `limit`
+    sequences. Without `out` the folder is `runs/compare-ID`. What is there is not measured again.
+    """
+    names = [str(name) for name in what]
+    if len(set(names)) < len(names):
+        raise IsoscopeError("the same run or model is named twice; name each once.")
+    runs = {name: read_run(name) for name in names if (Path(name) / "run.json").exists()}
+    for name, there in runs.items():  # before a folder is made
+        if not there.frame().kind.isin(_COMPARED).any():
+            raise IsoscopeError(
+                f"{name} is a run of `isoscope {there.run.kind}` and holds no layers to compare; "
+                "give runs of `isoscope measure` or `isoscope cloud`, or models."
+            )
+    ids = {name: runs[name].run.id if name in runs else "" for name in names}
+    run = new_run("compare", " · ".join(names), {"compared": ids, "limit": limit}, MEASURES)
+    run = replace(run, measures={**run.measures, **EXPLANATIONS})
+    folder = open_run(out or default_out("compare", run.id), run)
+    for name in names:
+        if folder.has(name):
+            continue
+        if name in runs:
+            table, facts = runs[name].frame(), dict[str, object](run=runs[name].run.id)
+            table = table[table.step.isna() | (table.step == table.step.max())]
+        else:
+            model = load(name)
+            with telling.bar(f"measuring {name}") as progress:
+                data = open_data("embedded", model, limit=limit)
+                seen = observe(model, data, layers="layer.*,output", progress=progress)
+                table, facts = seen.frame(), seen.known()
+        folder.write(name, table[table.kind.isin(_COMPARED)].assign(run=run.id, model=name), facts)
+    together = folder.frame()
+    folder.write("comparison", correlations(together[together.kind != "comparison"], run.id), {})
+    return folder
 
 
 def correlations(rows: pd.DataFrame, run: str = "") -> list[Row]:

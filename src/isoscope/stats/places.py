@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.dimensions import SAMPLE, spread_over
-from isoscope.kernels.cloud.totals import Chunks, sent
+from isoscope.kernels.cloud.chunks import Chunks, sent
 
 GROUPS = 32
 

@@ -8,7 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.kernels.row_totals.totals import LOWEST, TOTALS, row_totals
+from isoscope.kernels.row_totals.names import LOWEST, TOTALS
+from isoscope.kernels.row_totals.totals import row_totals
 from isoscope.stats.base import added
 from isoscope.stats.heads import Heads
 from isoscope.stats.seen import GROUPS

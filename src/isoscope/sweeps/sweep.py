@@ -20,7 +20,7 @@ from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.monitor.kept import clear_unbegun
 from isoscope.run.provenance import new_run
-from isoscope.run.weigh.weigh import weight_measures
+from isoscope.run.weigh.weighed import weight_measures
 from isoscope.sweeps.fetch.shelf import Shelf
 from isoscope.sweeps.find.checkpoints import Checkpoint
 from isoscope.sweeps.together.between import BETWEEN, EXPLANATIONS, summarise

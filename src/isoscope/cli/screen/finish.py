@@ -1,4 +1,4 @@
-"""What every measuring verb ends with: the rows kept, the table, the words, the page and its path.
+"""The end of every verb that makes a run: rows kept, tables and sentences printed, the page written.
 
 Rows are kept before anything is printed, so a closed pipe loses none; where they cannot be kept they
 are printed all the same, so a full disk loses none either.
@@ -6,98 +6,55 @@ are printed all the same, so a full disk loses none either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import pandas as pd
 
-from isoscope.cli.pages import write_page
-from isoscope.cli.screen import terminal as screen
-from isoscope.cli.screen.weights import show_weights
-from isoscope.errors import IsoscopeError
-from isoscope.results.row import Row, frame
-from isoscope.results.store import RunFolder
-from isoscope.results.trajectory import thinned, trajectory
-from isoscope.show.say.words import headline
-
-_MOST = 6  # sites that a note names, and notes of a sweep
-_MOST_STEPS = 24  # of a sweep that are shown; the page has more, and the folder has all
+from isoscope.cli.screen import terminal
+from isoscope.kinds.measure.screen import measured
+from isoscope.kinds.report import screen_of, write
+from isoscope.kinds.screen import Screen, notes_of
+from isoscope.results.store import NotKeptError, RunFolder
 
 
-def finish(
-    folder: RunFolder,
-    *,
-    json: bool,
-    unit: str | None = None,
-    rows: Sequence[Row] = (),
-    facts: Mapping[str, object] | None = None,
-    points: pd.DataFrame | None = None,
-) -> None:
-    """Keep rows and points, show the rows (with no unit, those that are there), and write the page."""
-    if unit is not None:
-        try:
-            folder.write(unit, rows, facts or {}, points)
-        except IsoscopeError:
-            show(frame(rows), _notes({unit: facts or {}}), json=json, run=folder.run.id)
-            raise
-    table, known = _read(folder, json=json)
-    if table.empty:
-        raise IsoscopeError(f"{folder.path} holds no rows; measure into it first.")
-    with screen.bar("writing the page"):
-        page = write_page(folder)
-    notes, many = _notes(known), folder.run.kind == "sweep" and not json
-    if many and len(notes) > _MOST:  # of hundreds of checkpoints they would bury the table
-        notes[_MOST:] = [f"and {len(notes) - _MOST} more notes, which the page has"]
-    beside = {"run": folder.run.id, "folder": str(folder.path), "page": page}
-    show(table, notes, json=json, undefined=not many, **beside)
-    if page and not json:
-        screen.say(f"page: {page}")
+def finish(folder: RunFolder, *, json: bool) -> None:
+    """Show what the folder holds, and write its page."""
+    with terminal.bar("writing the page"):
+        screen = screen_of(folder, terminal.screen_width())
+        written = write(folder)
+    terminal.warn(written.notes)
+    page, files = str(written.page or ""), list(map(str, written.figures))
+    beside: dict[str, object] = {"run": folder.run.id, "folder": str(folder.path), "page": page}
+    _show(screen, json=json, beside=beside | ({"figures": files} if files else {}))
+    figures = ", ".join(str(file) for file in written.figures if file.parent == folder.path)
+    for name, where in (("page", page), ("figure", figures)):
+        if where and not json:
+            terminal.say(f"{name}: {where}")
 
 
-def _read(folder: RunFolder, *, json: bool) -> tuple[pd.DataFrame, dict[str, dict[str, object]]]:
-    """The rows that are shown, and what is known of each unit; of a sweep, sites at a few of its steps."""
-    of = trajectory(folder) if folder.run.kind == "sweep" else None
-    if of is None or not of.units:
-        return folder.frame(), folder.facts()
-    return folder.frame() if json else of.rows(heads=False, only=thinned(of.steps, _MOST_STEPS)), of.facts
+@contextmanager
+def rescuing(*, json: bool) -> Iterator[None]:
+    """Show rows that could not be kept, before the sentence that says why."""
+    try:
+        yield
+    except NotKeptError as lost:
+        run = str(lost.rows["run"].iloc[0]) if len(lost.rows) else ""
+        show_rows(lost.rows, notes_of({"": lost.facts}), json=json, run=run)
+        raise
 
 
-def show(
-    table: pd.DataFrame, notes: list[str], *, json: bool, undefined: bool = True, **beside: object
-) -> None:
-    """The table and the words, or all of it as JSON; remarks go to stderr, undefined readings too."""
-    notes = [*notes, *(_undefined(table) if undefined else [])]
-    screen.warn(notes)
+def show_rows(rows: pd.DataFrame, notes: Iterable[str], *, json: bool, run: str) -> None:
+    """Show rows that are in no folder."""
+    _show(measured(rows, notes, terminal.screen_width()), json=json, beside={"run": run})
+
+
+def _show(screen: Screen, *, json: bool, beside: Mapping[str, object]) -> None:
+    terminal.warn(screen.notes)
     if json:
-        screen.show_json(table, notes=notes, **beside)
-    else:
-        rest = show_weights(table)
-        if len(rest):
-            screen.show(rest)
-        screen.say(headline(table))
-
-
-def _undefined(table: pd.DataFrame) -> list[str]:
-    """Which measures are undefined and why, and at which sites and heads where they are read at others."""
-    lacking = table.value.isna() & (table.note != "")
-    told: dict[tuple[str, str], list[str]] = {}
-    for (why, measure), part in table[lacking].groupby(["note", "measure"], sort=False):
-        everywhere = lacking[table.measure == measure].all()
-        told.setdefault(("" if everywhere else f" at {_places(part)}", str(why)), []).append(str(measure))
-    return [f"{', '.join(names)}{where}: undefined, {why}" for (where, why), names in told.items()]
-
-
-def _places(rows: pd.DataFrame) -> str:
-    """The sites of rows, with the heads where the site as a whole is not among them; not more than a few."""
-    found = []
-    for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
-        site = str(kind) if part.layer.isna().any() else f"{kind}.{layer}"
-        heads = sorted(set(part["head"].dropna().astype(int)))
-        whole = part["head"].isna().any() or not heads
-        found.append(site if whole else f"{site} (head {', '.join(map(str, heads))})")
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return ", ".join(found[:_MOST]) + more
-
-
-def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:
-    told = [note for known in facts.values() for note in known.get("notes", [])]  # type: ignore[attr-defined]
-    return list(dict.fromkeys(map(str, told)))
+        told = dict(screen.json())
+        rows = told.pop("rows")
+        terminal.show_json({**told, **beside, "rows": rows})
+        return
+    for part in screen.shown:
+        terminal.show(part)

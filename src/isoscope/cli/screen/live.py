@@ -29,7 +29,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli.screen.live_table import MEASURES, History, layers_table, sparkline
-from isoscope.cli.screen.terminal import number
+from isoscope.formatting import number
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
 

@@ -14,7 +14,7 @@ import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from isoscope.cli.screen.terminal import number
+from isoscope.formatting import number
 
 MEASURES = {  # what stands in a column, the first matter most
     "mean_cosine_between": "cosine\nbetween",

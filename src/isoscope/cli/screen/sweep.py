@@ -7,7 +7,8 @@ elsewhere each unit is one line when it is done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from isoscope.cli.screen.live import clock_time
+from isoscope.cli.screen.terminal import TELLING
+from isoscope.kinds.sweep.make import Watching
 from isoscope.sweeps.find.checkpoints import Checkpoint
 from isoscope.sweeps.verify.integrity import Finding
 from isoscope.sweeps.verify.order import ENOUGH
@@ -32,7 +35,7 @@ _BAR = 28
 
 
 def show_integrity(
-    checkpoints: Sequence[Checkpoint], findings: Sequence[Finding], *, listed: bool = False
+    checkpoints: Sequence[Checkpoint], findings: Sequence[Finding], listed: bool = False
 ) -> None:
     """The checkpoints that are not what they should be, or a sentence that all are.
 
@@ -156,3 +159,15 @@ class SweepView:
         what = f"failed: {done.failed}" if done.failed else f"{done.rows} rows"
         place = f"{self.there + len(self.outcomes)} of {self.total}"
         return f"{place}: {done.unit}, {what}, {done.seconds:.1f} s"
+
+
+@contextmanager
+def _units(title: str, total: int, there: int) -> Iterator[Callable[[Event], None]]:
+    """A view of the units while they are measured, and its summary once all are."""
+    with SweepView(title, total=total, there=there) as view:
+        yield view.tell
+    view.show_summary()
+
+
+WATCHING = Watching(TELLING, show_integrity, _units)
+"""A sweep, shown in the terminal."""

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from isoscope.geometry.dimensions import MASSIVE, TIMES_MEDIAN
-from isoscope.kernels.cloud.totals import CHUNK, Chunks
+from isoscope.kernels.cloud.chunks import CHUNK, Chunks
 
 SUMMED = 256  # dimensions that one program sums: eight a thread
 

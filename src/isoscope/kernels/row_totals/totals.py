@@ -10,12 +10,7 @@ from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.cloud.totals import fused
-
-TOTALS = (
-    "count", "entropy", "log_visible", "several", "normalised", "largest", "effective", "variance",
-    "distance", "sunk", "sink", "chance", "unseeing", "not_finite",
-)  # fmt: skip
-LOWEST = torch.finfo(torch.float64).min
+from isoscope.kernels.row_totals.names import LOWEST
 
 
 def row_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.row_totals.totals import LOWEST, TOTALS
+from isoscope.kernels.row_totals.names import LOWEST, TOTALS
 
 _BLOCK = 256  # rows: fifteen sums of float64 of twice as many would not fit the registers
 

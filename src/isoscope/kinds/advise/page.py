@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from isoscope.kinds.advise.figures import AS_IS, KEY, REPAIRED, cosine_panel, ladder, numbers_panel
-from isoscope.kinds.advise.findings import Findings
+from isoscope.kinds.advise.findings import Findings, findings
 from isoscope.kinds.advise.judged import Said, cosine, crowded, share
-from isoscope.kinds.advise.sentences import PARTS, headline
+from isoscope.kinds.advise.sentences import PARTS, advice, headline
 from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Drawn, Panel
 from isoscope.show.measures import Family, Told
 from isoscope.show.page.page import page
@@ -19,6 +20,13 @@ from isoscope.show.page.section import Section, explanations
 
 ISOTROPIC = "grey: an isotropic cloud"
 SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
+
+
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    rows = folder.frame()
+    found = findings(rows, str(folder.run.question.get("pool", "")))
+    return advise_page(folder.run, rows, folder.facts(), found, advice(found))
 
 
 def advise_page(

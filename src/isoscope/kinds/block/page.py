@@ -14,7 +14,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from isoscope.kinds.block.sentences import finding, finding_of_norms
+from isoscope.lab.block.seeds import over_seeds
 from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
 from isoscope.show.colours import MODELS, SOFT, Pair, sequence
 from isoscope.show.draw.plotly.marks import HEIGHT, blank, scale
 from isoscope.show.figures.panels import Drawn, Panel
@@ -33,6 +36,14 @@ _HOW = (
     "below each figure; at 0 there is none. A dot is the mean over seeds, its bar the 95 % interval."
 )
 Key = Mapping[str, Pair]
+
+
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    rows = folder.frame()
+    lines = over_seeds(rows)
+    said = (finding(lines), finding_of_norms(rows))
+    return block_page(folder.run, rows, folder.facts(), folder.points(), lines, *said)
 
 
 def block_page(

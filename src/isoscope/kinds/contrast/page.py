@@ -14,8 +14,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from isoscope.kinds.contrast.fitted import fitted
 from isoscope.kinds.contrast.sentences import CHANCE, LAYER, as_they_came, finding, findings, span, telling
 from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
 from isoscope.show.colours import GRID, INK, MODELS, SOFT, Pair
 from isoscope.show.draw.plotly.marks import HEIGHT, SYMBOLS, blank
 from isoscope.show.figures.panels import Drawn, Panel
@@ -31,6 +33,13 @@ _DOTS = (
     "that leaves 0 out, else hollow."
 )
 _SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the headline, so they stand first
+
+
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    found = fitted(folder)
+    told = (found.points, found.lines, found.differences, found.arms)
+    return contrast_page(folder.run, folder.frame(), folder.facts(), *told)
 
 
 def contrast_page(

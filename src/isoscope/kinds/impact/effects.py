@@ -7,7 +7,7 @@ The column `model` names the repair. The change of a score is a measure of its o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -59,6 +59,16 @@ class Effect:
         """
         sign = "+" if self.by.value > 0 else ""
         return f"{sign}{short(self.by.value, 2)} [{short(self.by.low, 2)}, {short(self.by.high, 2)}]"
+
+
+def ordered(rows: pd.DataFrame, question: Mapping[str, object]) -> pd.DataFrame:
+    """The rows in the order of the layers, repairs as they were asked for."""
+    asked = question.get("repairs")
+    repairs = [AS_IT_IS, *map(str, asked if isinstance(asked, list | tuple) else ())]
+    place = rows["model"].map({name: number for number, name in enumerate(repairs)})
+    layer = rows["layer"].fillna(10**6)
+    sorted_ = rows.assign(place=place, at=layer).sort_values(["at", "place"], kind="stable")
+    return sorted_.drop(columns=["place", "at"]).reset_index(drop=True)
 
 
 def effects(rows: pd.DataFrame) -> list[Effect]:

@@ -24,9 +24,11 @@ from isoscope.kinds.impact.effects import (
     headline,
     is_change,
     is_main,
+    ordered,
     places,
 )
 from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart, Series
 from isoscope.show.colours import INK, MODELS, SOFT
 from isoscope.show.draw.plotly.charts import Look, panel
@@ -46,6 +48,12 @@ _SIGNS = (
     "where it does not, and a square where the repair cannot matter."
 )
 _GEOMETRY = ("directions", "drift", "spectrum")
+
+
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    rows = ordered(folder.frame(), folder.run.question)
+    return impact_page(folder.run, rows, folder.facts())
 
 
 def impact_page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:

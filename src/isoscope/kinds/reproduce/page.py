@@ -15,7 +15,12 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
+from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.papers.claims import called
+from isoscope.papers.paper import Judged, headline
 from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
+from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart
 from isoscope.show.colours import GRID, INK, PAPER, SOFT
 from isoscope.show.draw.plotly.charts import Look, looks, panel
@@ -68,10 +73,17 @@ class Drawn:
         return _SIGNS[self.told.held][1]
 
 
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    paper, found = claims_of(folder)
+    facts = folder.facts()
+    return paper_page(folder.run, paper.citation, headline(found), _told(found, facts), paper.absent, facts)
+
+
 def paper_page(
     run: Run,
     citation: str,
-    headline: str,
+    said: str,
     claims: Sequence[ClaimTold],
     absent: Sequence[tuple[str, str]],
     facts: Mapping[str, Mapping[str, object]],
@@ -83,7 +95,7 @@ def paper_page(
     return _template().render(
         run=run,
         citation=citation,
-        headline=headline,
+        headline=said,
         claims=drawn,
         absent=[(name, _coded(why)) for name, why in absent],
         question=facts_table(run.question),
@@ -126,3 +138,32 @@ def _template() -> jinja2.Template:
     own = templates()
     own.filters["coded"] = _coded
     return own.get_template("paper.html")
+
+
+def _told(found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]) -> list[ClaimTold]:
+    """The claims as the page shows them."""
+    return [
+        ClaimTold(
+            name=each.claim.name,
+            title=each.claim.title,
+            expected=each.claim.expected,
+            held=each.verdict.held,
+            word=each.verdict.word,
+            said=each.verdict.said,
+            details=each.verdict.details,
+            method=each.claim.method,
+            reconstructed=each.claim.reconstructed,
+            charts=tuple(each.charts()),
+            measures=each.claim.measures,
+            notes=_notes(each, facts.get(each.claim.name, {}).get("notes", [])),
+        )
+        for each in found
+    ]
+
+
+def _notes(each: Judged, noted: object) -> list[str]:
+    """Remarks of the experiment, and the reasons of what could not be measured."""
+    lost = each.rows[each.rows["measure"] == FAILED]
+    places = zip(lost["model"], lost["revision"], lost["note"], strict=True)
+    reasons = [f"{called(model, revision)}: {why}" for model, revision, why in places]
+    return list(dict.fromkeys([*map(str, noted if isinstance(noted, list) else []), *reasons]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from isoscope.kinds.sweep.between import between_sections
 from isoscope.kinds.sweep.clouds import moving_album
@@ -19,7 +18,7 @@ from isoscope.kinds.sweep.marks import COLOURS, SIGNS, make_switchable, mark_cha
 from isoscope.kinds.sweep.rows import SweepRows, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.kinds.sweep.weights import weight_trajectories
-from isoscope.results.store import RunFolder, write_whole
+from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
@@ -39,24 +38,8 @@ _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are
 
 
 def sweep_page(folder: RunFolder) -> str:
-    """The text of `report.html`."""
-    return _page(folder, read_sweep(folder))
-
-
-def write_sweep(folder: RunFolder) -> tuple[Path, list[Path]]:
-    """Write the page, and the figures for print where matplotlib is there; gives where they are."""
-    from isoscope.kinds.sweep.printed import printed
-
+    """The text of `report.html`, from the rows that are in the folder now."""
     read = read_sweep(folder)
-    written = []
-    for name, body in printed(read, folder.run.measures).items():
-        (folder.path / "figures").mkdir(exist_ok=True)
-        write_whole(folder.path / "figures" / name, body)
-        written.append(folder.path / "figures" / name)
-    return folder.write_page(_page(folder, read)), written
-
-
-def _page(folder: RunFolder, read: SweepRows) -> str:
     run, of = folder.run, read.of
     said = opening(of, read.findings, read.examined)
     failed = tuple(sorted(of.failed.items()))

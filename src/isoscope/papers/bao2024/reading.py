@@ -33,7 +33,8 @@ from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import FAILED
 from isoscope.run.provenance import new_run
 from isoscope.run.weigh.heads import weigh_heads
-from isoscope.run.weigh.weigh import weigh, weight_measures
+from isoscope.run.weigh.weigh import weigh
+from isoscope.run.weigh.weighed import weight_measures
 from isoscope.show.regimes import LOCALISED
 
 KIND = "query_key"

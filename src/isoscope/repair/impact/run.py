@@ -7,12 +7,13 @@ refused leaves none behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 
 import torch
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.before_after import SHOWN
 from isoscope.repair.impact.digest import digest, hashed, measures_of
@@ -23,14 +24,16 @@ from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs
 from isoscope.repair.impact.tasks import Task, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
+from isoscope.results.place import default_out
 from isoscope.results.run import Run
-from isoscope.results.store import RunFolder
+from isoscope.results.store import RunFolder, open_run
 from isoscope.run.observe.observe import describe
 from isoscope.run.provenance import new_run
+from isoscope.run.telling import SILENT, Progress, Telling
 from isoscope.sites import Site
 
 SPOKEN = "perplexity"
-Progress = Callable[[int, int | None], None]
+REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
 
 
 @dataclass(frozen=True)
@@ -178,3 +181,64 @@ def make(made: Ready, vectors: Encoded | None, folder: RunFolder) -> Iterator[tu
         rows = [row for one in found for row in one.rows(folder.run.id, revision, site, seed)]
         folder.write(unit, rows, known(found, split, site))
     yield len(left) * each, len(left) * each
+
+
+def impact(
+    model: str | PathLike[str],
+    *,
+    pairs: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    retrieve: Sequence[str] = (),
+    text: str | None = None,
+    fit: str | None = None,
+    repairs: str = REPAIRS,
+    layers: str = ENDS,
+    pool: str = "mean",
+    readers: Sequence[str] = ("standardised",),
+    limit: int | None = 10_000,
+    sequences: int = 64,
+    max_length: int | None = None,
+    batch_size: int = 32,
+    seed: int = 0,
+    leave_out: bool = False,
+    device: str | None = None,
+    out: str | PathLike[str] | None = None,
+    telling: Telling = SILENT,
+) -> RunFolder:
+    """Judge repairs by tasks, layer by layer, and keep the rows in a run folder.
+
+    Tasks are files: sentence `pairs` with scores, labelled texts, queries with documents to `retrieve`, and
+    `text` whose perplexity is judged. `repairs` are fitted on `fit`; with `leave_out`, texts that are judged
+    are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`. What is there is not judged again.
+    """
+    refuse_sizes(limit, max_length, batch_size)
+    question = Question(
+        str(model),
+        pairs=tuple(pairs),
+        labels=tuple(labels),
+        retrieve=tuple(retrieve),
+        text=text,
+        fit=fit,
+        recipes=repairs,
+        layers=layers,
+        pool=pool,
+        readers=tuple(readers),
+        limit=limit,
+        sequences=sequences,
+        max_length=max_length,
+        batch_size=batch_size,
+        seed=seed,
+        leave_out=leave_out,
+    )
+    made = prepare(question, device)
+    run = run_of(made)
+    folder = open_run(out or default_out(f"impact {made.model.name}", run.id), run)
+    if not made.left(folder):
+        telling.note(f"{folder.path} has these rows already; nothing is judged again")
+        return folder
+    with telling.bar(f"reading {len(made.texts)} texts") as progress:
+        vectors = vectors_of(made, folder, progress)
+    with telling.bar("judging repairs") as progress:
+        for done, total in make(made, vectors, folder):
+            progress(done, total)
+    return folder

@@ -126,3 +126,7 @@ def explanations(measures: Iterable[str]) -> dict[str, dict[str, object]]:
             "interval": f"{words['interval']}, the same before and after",
         }
     return told
+
+
+EXPLANATIONS = explanations([*_BASES, *_ALIKE])
+"""What is told of every score and of its change, without the name of a task."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch
 from isoscope.kernels.attention.rows import chosen_backend
-from isoscope.kernels.cloud.totals import sent
+from isoscope.kernels.cloud.chunks import sent
 from isoscope.models.attention.tap import Attended, Learnt, attention_tap
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap

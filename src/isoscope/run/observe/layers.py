@@ -16,7 +16,8 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Counted, select_counted
-from isoscope.kernels.cloud.totals import CloudSums, OfChunks, joined, sent
+from isoscope.kernels.cloud.chunks import sent
+from isoscope.kernels.cloud.totals import CloudSums, OfChunks, joined
 from isoscope.models.survey import Survey
 from isoscope.run.observe.memory import Plan
 from isoscope.sites import Site

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,6 +20,7 @@ from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
+from isoscope.run.page import PAGE, write_page
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
 from isoscope.stats.counterfactual import Counterfactual
@@ -100,6 +103,12 @@ class Observation:
     def __setstate__(self, held: dict[str, Any]) -> None:
         """Take the measures from the table again."""
         vars(self).update(held | {"measures": choose(held["measures"])})
+
+    def report(self, path: str | PathLike[str] = PAGE) -> Path:
+        """Write the page of this observation, one HTML file, and return its path."""
+        return write_page(
+            path, "measure", self.model, self.measures, self.frame(), self.known(), self.points()
+        )
 
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of

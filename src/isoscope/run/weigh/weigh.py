@@ -17,7 +17,6 @@ import pandas as pd
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.measures.base import Measure
 from isoscope.measures.table import of_weights
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
@@ -34,11 +33,6 @@ from isoscope.stats.weights import NormWeights
 
 Progress = Callable[[int, int | None], None]
 _COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
-
-
-def weight_measures() -> tuple[Measure, ...]:
-    """Every measure that weights alone are read by, in the order of the rows."""
-    return (*of_weights("query_key"), *vocabulary_measures(), *of_weights("norm"))
 
 
 def weigh(

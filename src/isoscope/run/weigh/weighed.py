@@ -7,14 +7,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
+from pathlib import Path
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
+from isoscope.measures.base import Measure
+from isoscope.measures.on_data import EXPLANATIONS
+from isoscope.measures.table import of_weights
 from isoscope.models.weights import SIDES, Weights
 from isoscope.results.row import Row, frame
+from isoscope.run.page import PAGE, write_page
+from isoscope.run.weigh.vocabulary import vocabulary_measures
 
 UNREADABLE = (IsoscopeError, ValueError, RuntimeError, OSError)  # what a part that cannot be read raises
 
@@ -50,10 +57,23 @@ class Weighed:
         """The facts with the notes: what a run keeps beside the rows."""
         return {**self.facts, "notes": self.notes()}
 
+    def report(self, path: str | PathLike[str] = PAGE) -> Path:
+        """Write the page of these weights, one HTML file, and return its path."""
+        named = set(self.frame()["measure"])
+        measures = [measure for measure in weight_measures() if measure.name in named]
+        told = {name: words for name, words in EXPLANATIONS.items() if name in named}
+        rows, known = self.frame(), self.known()
+        return write_page(path, "weights", self.model, measures, rows, known, self.points(), told)
+
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of
 
         return html_of(self.frame(), self.notes())
+
+
+def weight_measures() -> tuple[Measure, ...]:
+    """Every measure that weights alone are read by, in the order of the rows."""
+    return (*of_weights("query_key"), *vocabulary_measures(), *of_weights("norm"))
 
 
 def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The tables of weights in the terminal: a line a layer of heads, a vocabulary, a stage of the norm."""
+"""The tables of weights in the terminal: a line per layer of heads, per vocabulary, per stage of the norm."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate, islice
 
 import pandas as pd
-from rich.table import Table
 
-from isoscope.cli.screen.terminal import number, say, screen_width, show_table
+from isoscope.formatting import ABSENT, number
+from isoscope.kinds.screen import Column, Table
 
 HEADS = ("query_key", "cross_query_key")
 _RULES = (  # the tables: which kinds stand in each, and its columns, a measure and its heading
@@ -82,26 +82,27 @@ _BARE = ("relative_drift", "drift", "mean_cosine_between")  # shown without thei
 _REGIMES = 26  # columns the least that regimes are told in
 
 
-def show_weights(rows: pd.DataFrame) -> pd.DataFrame:
-    """Print the tables of weights, of several steps those of the last; gives the rows of something else."""
+def weight_tables(rows: pd.DataFrame, width: int) -> tuple[list[Table | str], pd.DataFrame]:
+    """The tables of weights, of several steps those of the last; and the rows of something else."""
     kinds = rows.kind.astype(str)
     last = rows.step.isna() | (rows.step == rows.step.max())
     mine = pd.Series(data=False, index=rows.index)
+    made: list[Table | str] = []
     for title, has, columns in _RULES:
         chosen = kinds.map(has).astype(bool)
         mine |= chosen
         whole = rows[chosen & last & rows["head"].isna()]
         present = [column for column in columns if (whole.measure == column[0]).any()]
         if present:
-            show_table(_table(title, whole, present))
+            made.append(_table(title, whole, present, width))
     if mine.any():
         several = rows.step.nunique() > 1
-        say(f"{_CAPTION}; of step {rows.step.max()}, the page has all steps" if several else _CAPTION)
-    return rows[~mine]
+        made.append(f"{_CAPTION}; of step {rows.step.max()}, the page has all steps" if several else _CAPTION)
+    return made, rows[~mine]
 
 
-def _table(title: str, rows: pd.DataFrame, columns: Sequence[tuple[str, str]]) -> Table:
-    """One line a site; of the columns, those that fit, the first matter most."""
+def _table(title: str, rows: pd.DataFrame, columns: Sequence[tuple[str, str]], width: int) -> Table:
+    """One line per site; of the columns, those that fit, the first matter most."""
     heads = columns[0][0].startswith("trace")
     lines = []
     for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
@@ -117,15 +118,11 @@ def _table(title: str, rows: pd.DataFrame, columns: Sequence[tuple[str, str]]) -
         for at, head in enumerate(headings)
     ]
     room = accumulate(widths, initial=1 + heads * (3 + _REGIMES))
-    fitting = sum(width <= screen_width() for width in islice(room, 1, None))
-    table = Table(title=title, title_justify="left")
-    for at, heading in enumerate(headings[:fitting]):
-        table.add_column(heading, justify="right" if at else "left", no_wrap=True)
-    if heads:
-        table.add_column("regimes")
-    for line in lines:
-        table.add_row(*line[:fitting], *([line[-1]] if heads else []))
-    return table
+    fitting = sum(taken <= width for taken in islice(room, 1, None))
+    made = [Column(heading, right=at > 0) for at, heading in enumerate(headings[:fitting])]
+    made += [Column("regimes", right=False, folds=True)] if heads else []
+    shown_lines = (line[:fitting] + (line[-1:] if heads else ()) for line in lines)
+    return Table(tuple(made), tuple(shown_lines), title)
 
 
 def _name(kind: str) -> str:
@@ -141,7 +138,7 @@ def _name(kind: str) -> str:
 def _cell(cells: pd.DataFrame, measure: str) -> str:
     value, null = float(cells.value[measure]), float(cells.null[measure])
     if math.isnan(value):
-        return "–"
+        return ABSENT
     if measure.endswith("drift") and value < _ROUNDED:
         return "0"
     if measure.endswith("outliers"):

@@ -1,0 +1,126 @@
+"""Advice as a run: a model's vectors or a file of them, read as they are and after each repair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+
+from isoscope.errors import refuse_sizes
+from isoscope.measures.table import choose
+from isoscope.models.source import Model, fingerprint, load
+from isoscope.repair.advise.advise import GEOMETRY, recipes
+from isoscope.repair.advise.advise import advise as try_repairs
+from isoscope.repair.advise.explained import EXPLAINED
+from isoscope.repair.advise.sample import Halves, halves, rows_of
+from isoscope.repair.advise.tokens import BANDS, token_rows
+from isoscope.repair.states import States, open_states
+from isoscope.repair.vectors import holds_vectors, open_vectors
+from isoscope.results.place import default_out
+from isoscope.results.store import RunFolder, open_run
+from isoscope.run.provenance import new_run
+from isoscope.run.telling import SILENT, Telling
+from isoscope.sites import Site
+
+_UNIT = "advice"
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Where vectors come from: what rows call it, its site, what fixes its vectors, and remarks."""
+
+    name: str
+    site: Site
+    question: Mapping[str, object]
+    notes: Sequence[str]
+    given: Halves | None = None
+    states: States | None = None
+    model: Model | None = None
+
+
+def advise(
+    model: str | PathLike[str],
+    *,
+    data: str = "embedded",
+    repairs: str | None = None,
+    layer: str = "output",
+    pool: str = "mean",
+    limit: int | None = 4096,
+    max_length: int | None = None,
+    batch_size: int = 16,
+    device: str | None = None,
+    array: str | None = None,
+    out: str | PathLike[str] | None = None,
+    telling: Telling = SILENT,
+) -> RunFolder:
+    """Read a space of vectors as it is and after each repair, and keep the rows in a run folder.
+
+    `model` is the address of a model or a file of vectors; `repairs` are separated by semicolons, as in
+    "centre;abtt,whiten:64", by default each of `isoscope repair`. Without `out` the folder is
+    `runs/advise-NAME-ID`. `isoscope.report` writes its page, with the sentences on what to do.
+    """
+    refuse_sizes(limit, max_length, batch_size)
+    tried, address = recipes(repairs), str(model)
+    if holds_vectors(address):
+        source = _file(Path(address), array, limit, telling)
+    else:
+        loaded = load(address, device=device)
+        states = open_states(
+            loaded,
+            data,
+            layer=layer,
+            pool=pool,
+            limit=limit,
+            max_length=max_length,
+            batch_size=batch_size,
+        )
+        source = _model(loaded, states, pool)
+    read = [*GEOMETRY, "mean_norm", *(BANDS if source.model else ())]
+    run = new_run("advise", source.name, {**source.question, "repairs": list(tried)}, choose(read))
+    run = replace(run, measures={**run.measures, **EXPLAINED})
+    folder = open_run(out or default_out(f"advise {source.name}", run.id), run)
+    if folder.has(_UNIT):
+        telling.note(f"{folder.path} has these rows already; nothing is measured again")
+        return folder
+    given, tokens = source.given, []
+    if given is None:
+        assert source.states is not None and source.model is not None
+        with telling.bar(f"running {source.name}") as progress:
+            given = halves(replace(source.states, progress=progress))
+        with telling.bar("looking at tokens") as progress:
+            tokens = token_rows(
+                source.model,
+                data,
+                source.site,
+                limit=limit,
+                max_length=max_length,
+                batch_size=batch_size,
+                pack=pool == "token",
+                run=run.id,
+                progress=progress,
+            )
+    with telling.bar("trying repairs") as progress:
+        found = try_repairs(given, tried, site=source.site, run=run.id, progress=progress)
+    facts = {**given.facts(), "repairs": list(found.tried), "notes": [*source.notes, *found.notes]}
+    folder.write(_UNIT, [*found.rows, *tokens], facts)
+    return folder
+
+
+def _file(file: Path, array: str | None, limit: int | None, telling: Telling) -> _Source:
+    vectors, notes = open_vectors(file, array)
+    with telling.bar(f"reading {file}") as progress:
+        given = halves(rows_of(vectors, limit, progress=progress))
+    if given.seen < len(vectors):
+        notes = [*notes, f"advice is given on {given.seen} of {len(vectors)} vectors, drawn by lot"]
+    question = {"file": str(file), "array": array, "limit": limit, "hash": given.digest}
+    return _Source(file.name, Site("cloud"), question, notes, given)
+
+
+def _model(loaded: Model, states: States, pool: str) -> _Source:
+    known = loaded.facts()
+    question: dict[str, object] = {key: known[key] for key in ("model", "revision", "dtype")}
+    question |= {"weights": fingerprint(loaded.module), **states.data.facts()}
+    question |= {"layer": str(states.site), "pool": pool}
+    notes = [*loaded.notes, *states.data.notes]
+    return _Source(loaded.name, states.site, question, notes, states=states, model=loaded)

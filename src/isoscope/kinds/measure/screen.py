@@ -1,0 +1,50 @@
+"""The terminal output of a run of no special kind: tables of weights and of sites, and the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from isoscope.kinds.measure.tables import tables
+from isoscope.kinds.measure.weights import weight_tables
+from isoscope.kinds.screen import WIDTH, Screen, notes_of, rows_of
+from isoscope.results.store import RunFolder
+from isoscope.show.say.words import headline
+
+_MOST = 6  # sites that a note names
+
+
+def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
+    """Tables of the rows in the folder, the headline, and notes."""
+    return measured(rows_of(folder, "no rows; measure into it first."), notes_of(folder.facts()), width)
+
+
+def measured(rows: pd.DataFrame, notes: Iterable[str], width: int = WIDTH) -> Screen:
+    """Tables of these rows, the headline, and the notes with the readings that are undefined."""
+    every = (*notes, *undefined(rows))
+    weighed, rest = weight_tables(rows, width)
+    shown = (*weighed, *(tables(rest, width) if len(rest) else ()), headline(rows))
+    return Screen(shown, lambda: {"notes": list(every), "rows": rows}, every)
+
+
+def undefined(rows: pd.DataFrame) -> list[str]:
+    """Which measures are undefined and why, and at which sites and heads where they are read at others."""
+    lacking = rows.value.isna() & (rows.note != "")
+    told: dict[tuple[str, str], list[str]] = {}
+    for (why, measure), part in rows[lacking].groupby(["note", "measure"], sort=False):
+        everywhere = lacking[rows.measure == measure].all()
+        told.setdefault(("" if everywhere else f" at {_places(part)}", str(why)), []).append(str(measure))
+    return [f"{', '.join(names)}{where}: undefined, {why}" for (where, why), names in told.items()]
+
+
+def _places(rows: pd.DataFrame) -> str:
+    """The sites of rows, with the heads where the site as a whole is not among them; not more than a few."""
+    found = []
+    for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):
+        site = str(kind) if part.layer.isna().any() else f"{kind}.{layer}"
+        heads = sorted(set(part["head"].dropna().astype(int)))
+        whole = part["head"].isna().any() or not heads
+        found.append(site if whole else f"{site} (head {', '.join(map(str, heads))})")
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return ", ".join(found[:_MOST]) + more

@@ -1,0 +1,87 @@
+"""What a run shows, whatever its kind: its page, its terminal output, its figures; and the page as a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from isoscope.errors import IsoscopeError
+from isoscope.kinds.screen import WIDTH, Screen
+from isoscope.kinds.table import kind_of
+from isoscope.results.store import RunFolder, read_run, write_file
+
+if TYPE_CHECKING:
+    from isoscope.show.draw.matplotlib.sheet import Offered
+
+
+class Reported(Protocol):
+    """What was measured and is in no run folder, such as an `Observation`; it writes its own page."""
+
+    def report(self, path: str | PathLike[str] = ...) -> Path:
+        """Write the page and return its path."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files that were written for a run, and why others were not."""
+
+    page: Path | None
+    figures: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def report(run: str | PathLike[str] | RunFolder | Reported, path: str | PathLike[str] | None = None) -> Path:
+    """Write the page of a run, and return its path.
+
+    `run` is a run folder or its path, or something that was just measured: an `Observation`, or what `weigh`
+    returns. Without a `path` the page of a run folder is its `report.html`, with figures for print where its
+    kind has some; anything else is written to `report.html` in the working directory.
+    """
+    if not isinstance(run, str | PathLike | RunFolder):
+        return run.report(path) if path is not None else run.report()
+    folder = run if isinstance(run, RunFolder) else read_run(Path(run))
+    if path is not None:
+        return write_file(path, page_of(folder).encode())
+    written = write(folder)
+    if written.page is None:
+        raise IsoscopeError(f"{'; '.join(written.notes)}.")
+    return written.page
+
+
+def page_of(folder: RunFolder) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    return kind_of(folder.run.kind).page(folder)
+
+
+def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
+    """The terminal output of a run, on a terminal of this many columns."""
+    return kind_of(folder.run.kind).screen(folder, width)
+
+
+def figures(folder: RunFolder) -> dict[str, Offered]:
+    """The figures of a run folder by name, those that matter most first; `offered.draw()` draws one.
+
+    It takes what `read_run` returned.
+    """
+    found: dict[str, Offered] = {}
+    for one in kind_of(folder.run.kind).figures(folder):
+        found.setdefault(one.name, one)
+    return found
+
+
+def write(folder: RunFolder) -> Written:
+    """Write the page and the figures for print into the folder, as far as their libraries are installed."""
+    kind, notes = kind_of(folder.run.kind), list[str]()
+    page, drawn = None, dict[str, bytes]()
+    try:
+        page = folder.write_page(kind.page(folder))
+    except ImportError as missing:
+        notes.append(f"no page was written: {missing.name} is not installed")
+    try:
+        drawn |= kind.prints(folder) if kind.prints else {}
+    except ImportError as missing:
+        notes.append(f"no figure was written: {missing.name} is not installed")
+    files = tuple(write_file(folder.path / name, body) for name, body in drawn.items())
+    return Written(page, files, tuple(notes))

@@ -1,0 +1,37 @@
+"""The terminal output of a reproduction: a table of claims with their verdicts."""
+
+from __future__ import annotations
+
+from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.kinds.screen import WIDTH, Cell, Screen, Table, headed
+from isoscope.papers.paper import Judged, headline
+from isoscope.results.store import RunFolder
+
+_COLOURS = {True: "green", False: "red", None: "yellow"}
+_COLUMNS = headed(("claim", "expected", "found", "verdict"), folds=True)
+
+
+def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
+    """The table of claims and how many held."""
+    _, found = claims_of(folder)
+    said = headline(found)
+    table = Table(_COLUMNS, tuple(map(_line, found)), rules=frozenset(range(1, len(found))))
+
+    def json() -> dict[str, object]:
+        return {"verdicts": list(map(_verdict, found)), "headline": said, "rows": folder.frame()}
+
+    return Screen((table, said), json)
+
+
+def _line(each: Judged) -> tuple[str | Cell, ...]:
+    verdict = Cell(each.verdict.word, _COLOURS[each.verdict.held])
+    return each.claim.title, each.claim.expected, each.verdict.said, verdict
+
+
+def _verdict(each: Judged) -> dict[str, object]:
+    return {
+        "claim": each.claim.name,
+        "expected": each.claim.expected,
+        "verdict": each.verdict.word,
+        "found": f"{each.verdict.said} {each.verdict.details}".strip(),
+    }

@@ -1,0 +1,86 @@
+"""The terminal output of a run as data: tables, sentences and notes, and what `--json` prints.
+
+Nothing here prints. `isoscope.cli.screen.terminal` renders all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from isoscope.errors import IsoscopeError
+from isoscope.results.store import RunFolder
+
+WIDTH = 140
+"""Columns of a terminal where none is known."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, its side, and whether its cells may be folded into several lines."""
+
+    heading: str
+    right: bool = True
+    folds: bool = False
+    least: int | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with a colour."""
+
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and lines; `rules` are the lines that a rule stands above, `boxed` is False without a frame."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[tuple[str | Cell, ...], ...]
+    title: str = ""
+    caption: str = ""
+    rules: frozenset[int] = frozenset()
+    boxed: bool = True
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Notes, then tables and sentences in order; `json` gives what `--json` prints, with a table of rows."""
+
+    shown: tuple[Table | str, ...]
+    json: Callable[[], Mapping[str, object]]
+    notes: tuple[str, ...] = ()
+
+
+def rows_of(folder: RunFolder, lacking: str) -> pd.DataFrame:
+    """The rows of a folder; without any, an error that says what the folder lacks."""
+    rows = folder.frame()
+    if rows.empty:
+        raise IsoscopeError(f"{folder.path} holds {lacking}")
+    return rows
+
+
+def notes_of(facts: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:
+    """The notes of all units, each once."""
+    found: list[str] = []
+    for known in facts.values():
+        listed = known.get("notes")
+        found += map(str, listed) if isinstance(listed, list | tuple) else []
+    return tuple(dict.fromkeys(found))
+
+
+def records(table: pd.DataFrame) -> list[dict[str, object]]:
+    """The lines of a table as JSON has them: a number that is missing is null."""
+    return [
+        {str(name): None if pd.isna(value) else value for name, value in line.items()}
+        for line in table.astype(object).to_dict("records")
+    ]
+
+
+def headed(left: Iterable[str], right: Iterable[str] = (), *, folds: bool = False) -> tuple[Column, ...]:
+    """Columns by their headings, the first ones on the left."""
+    return (*(Column(h, right=False, folds=folds) for h in left), *(Column(h, folds=folds) for h in right))

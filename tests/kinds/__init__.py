@@ -1,0 +1,1 @@
+"""Kinds of runs: their table, and what each shows."""
