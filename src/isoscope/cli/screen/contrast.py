@@ -108,11 +108,11 @@ def _plain(table: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _write_figure(folder: RunFolder, found: Fitted) -> list[str]:
-    from isoscope.kinds.contrast.printed import printed
+    from isoscope.kinds.contrast.figures import printed_contrast
 
     fitted = (found.points, found.lines, found.differences, found.arms)
     try:
-        bodies = printed(*fitted, folder.run.measures)
+        bodies = printed_contrast(*fitted, folder.run.measures)
     except ImportError as missing:
         screen.warn([f"no figure was written: {missing.name} is not installed"])
         return []

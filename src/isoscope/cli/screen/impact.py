@@ -133,10 +133,10 @@ def _notes(facts: Mapping[str, Mapping[str, object]]) -> list[str]:
 
 
 def _write_figure(folder: RunFolder, found: Sequence[Effect]) -> list[str]:
-    from isoscope.kinds.impact.printed import printed
+    from isoscope.kinds.impact.figures import printed_impact
 
     try:
-        bodies = printed(found, folder.run.measures)
+        bodies = printed_impact(found, folder.run.measures)
     except ImportError as missing:
         screen.warn([f"no figure was written: {missing.name} is not installed"])
         return []

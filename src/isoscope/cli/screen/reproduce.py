@@ -102,12 +102,12 @@ def _notes(each: Judged, noted: object) -> list[str]:
 
 
 def _write_figures(folder: RunFolder, found: Sequence[Judged]) -> list[str]:
-    from isoscope.show.draw.matplotlib.charts import printed
+    from isoscope.kinds.reproduce.page import printed_claim
 
     written = []
     for each in found:
         try:
-            bodies = printed(each.charts())
+            bodies = printed_claim(each.charts())
         except ImportError as missing:
             screen.warn([f"no figures were written: {missing.name} is not installed"])
             return []

@@ -48,10 +48,12 @@ def _section(of: Training, family: str) -> tuple[Section, list[Reading]] | None:
     for measure in named:
         mine = [r for r in own if r.measure == measure]
         mapped = family == "query_key" and len(panels) < _MAPPED
-        figure, remark = trajectory(mine, of.axis, places, mapped=mapped)
+        chart = trajectory(mine, of.axis, places, mapped=mapped)
         null = f"dashed: {DASHED[measure]}" if measure in DASHED else ""
         panels.append(
-            Panel((measure,), title_of(measure, of.told), ", ".join(filter(None, [null, remark])), figure)
+            Panel(
+                (measure,), title_of(measure, of.told), ", ".join(filter(None, [null, chart.remark])), chart
+            )
         )
     wide = _MAPPED if family == "query_key" else 0
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None

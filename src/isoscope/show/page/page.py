@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 from isoscope.results.schema import Run
 from isoscope.show.colours import GRID, INK, PAPER, SOFT
+from isoscope.show.draw.plotly.charts import figure
 from isoscope.show.draw.plotly.library import carried, library
-from isoscope.show.draw.plotly.packed import written
 from isoscope.show.figures.clouds import MARKS, SERIES
 from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
 from isoscope.show.measures import FAMILIES, family_of, title_of
+from isoscope.show.packed import written
 from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
 from isoscope.show.page.section import Section, explanations, section_of, trained_section
 from isoscope.show.page.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
@@ -100,7 +101,7 @@ def page(
         dark=embedded_json(_dark([*weighed, *sections])),
         title_of=lambda measure: title_of(measure, told),
         explanations=lambda measures: explanations(measures, told),
-        figure_json=lambda panel: embedded_json(written(panel.figure)),
+        figure_json=lambda panel: embedded_json(written(figure(panel.chart))),
         points_json=lambda clouds: embedded_json(clouds.data()),
         marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )
