@@ -25,7 +25,7 @@ from safetensors.numpy import save
 
 from isoscope.kinds.sweep.page import sweep_page
 from isoscope.measures.table import MEASURES
-from isoscope.results.schema import COLUMNS
+from isoscope.results.row import COLUMNS
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.provenance import new_run

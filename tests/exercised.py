@@ -10,12 +10,14 @@ Compare a run before a change of the suite with one or several after it, whose u
     python -m tests.exercised compare BEFORE AFTER [AFTER ...]
 
 The comparison prints every line, branch and combination that only the first run exercised, and fails if
-there are any. To record an older commit, check it out elsewhere, copy this file into its `tests/` and set
-PYTHONPATH to its `src`.
+there are any. Files that moved between the two commits are compared line by line with what they became; lines
+that were changed or deleted in between are left out and counted. To record an older commit, check it out
+elsewhere, copy this file into its `tests/` and set PYTHONPATH to its `src`.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
 import os
@@ -47,12 +49,16 @@ sigterm = True
 patch = subprocess, fork, _exit
 """
 
+Line = tuple[str, int]
+Branch = tuple[str, int, int]
+
 _combinations: set[str] = set()
 
 
 def record(folder: Path, words: list[str]) -> int:
     """Run pytest with coverage and this plugin; write both records into a folder, and give the exit code."""
     folder.mkdir(parents=True)
+    (folder / "commit").write_text(_git("rev-parse", "HEAD").strip())
     config = folder / "coveragerc"
     config.write_text(COVERAGE.format(root=Path.cwd(), folder=folder))
     coverage = [sys.executable, "-m", "coverage"]
@@ -120,36 +126,79 @@ def combinations(folder: Path) -> set[str]:
     return {line for file in folder.glob("combinations-*.txt") for line in file.read_text().splitlines()}
 
 
-def reached(folder: Path) -> tuple[set[str], set[str]]:
-    """Lines and branches of the source that a run reached, each as "file:line" or "file:from->to"."""
+def reached(folder: Path) -> tuple[set[Line], set[Branch]]:
+    """Lines and branches of the source that a run reached, by file."""
     from coverage import CoverageData
 
     data = CoverageData(str(folder / ".coverage"))
     data.read()
-    lines, branches = set(), set()
+    lines: set[Line] = set()
+    branches: set[Branch] = set()
     for file in data.measured_files():
         name = file.split("src/isoscope/")[-1]
-        lines |= {f"{name}:{line}" for line in data.lines(file) or ()}
-        branches |= {f"{name}:{start}->{end}" for start, end in data.arcs(file) or ()}
+        lines |= {(name, line) for line in data.lines(file) or ()}
+        branches |= {(name, start, end) for start, end in data.arcs(file) or ()}
     return lines, branches
 
 
-def _lost(what: str, before: set[str], after: set[str]) -> int:
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
+
+
+def kept_lines(before: str, after: str) -> dict[Line, Line]:
+    """Where every unchanged line of one commit stands in another, through renames of its file."""
+    found: dict[Line, Line] = {}
+    root = "src/isoscope/"
+    names = _git("ls-tree", "-r", "--name-only", before, root).split()
+    renamed = {name: name for name in names if name.endswith(".py")}
+    told = _git("diff", "-M30%", "-l0", "--name-status", before, after, "--", root).splitlines()
+    renamed |= {parts[1]: parts[2] for line in told if len(parts := line.split("\t")) == 3}
+    there = set(_git("ls-tree", "-r", "--name-only", after, root).split())
+    for old, new in renamed.items():
+        if new not in there or not old.endswith(".py"):
+            continue
+        texts = [_git("show", f"{at}:{file}").splitlines() for at, file in ((before, old), (after, new))]
+        for block in difflib.SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks():
+            for i in range(1, block.size + 1):
+                place = old.removeprefix(root), block.a + i
+                found[place] = new.removeprefix(root), block.b + i
+    return found
+
+
+def _as_after(
+    lines: set[Line], branches: set[Branch], moved: dict[Line, Line]
+) -> tuple[set[Line], set[Branch]]:
+    """Lines and branches with the places that they have in the later commit; changed ones are left out."""
+    there = {moved[line] for line in lines if line in moved}
+    arcs: set[Branch] = set()
+    for file, start, end in branches:
+        # a negative end is the entry of a function or its exit, by the function's first line
+        first, last = (moved.get((file, abs(at))) for at in (start, end))
+        if first and last and first[0] == last[0]:
+            arcs.add((first[0], first[1] if start > 0 else -first[1], last[1] if end > 0 else -last[1]))
+    return there, arcs
+
+
+def _lost(what: str, before: set[Any], after: set[Any], left_out: int = 0) -> int:
     lost = sorted(before - after)
     kept = 1 - len(lost) / max(1, len(before))
-    print(f"{what}: {len(before)} before, {len(after)} after, {len(lost)} lost ({kept:.2%} kept)")
+    print(f"{what}: {len(before)} before, {len(after)} after, {len(lost)} lost ({kept:.2%} kept)", end="")
+    print(f"; {left_out} were changed or deleted in between" if left_out else "")
     for each in lost:
-        print("  ", each)
+        print("  ", *(each if isinstance(each, tuple) else (each,)))
     return len(lost)
 
 
 def compare(before: Path, after: Iterable[Path]) -> int:
     """Print what only `before` exercised; give how many that are."""
     folders = list(after)
+    commits = [(folder / "commit").read_text() for folder in (before, *folders)]
+    assert len(set(commits[1:])) == 1, "the later runs are of different commits"
     (lines, branches), later = reached(before), [reached(folder) for folder in folders]
+    there, arcs = _as_after(lines, branches, kept_lines(*commits[:2]))
     return (
-        _lost("lines", lines, set().union(*(lines for lines, _ in later)))
-        + _lost("branches", branches, set().union(*(branches for _, branches in later)))
+        _lost("lines", there, set().union(*(lines for lines, _ in later)), len(lines) - len(there))
+        + _lost("branches", arcs, set().union(*(each for _, each in later)), len(branches) - len(arcs))
         + _lost("combinations", combinations(before), set().union(*map(combinations, folders)))
     )
 

@@ -15,11 +15,11 @@ ABOVE = {  # room: the rooms it may import
     "formatting": set(),
     "sites": {"errors"},
     "geometry": set(),
-    "results": {"errors", "sites"},
+    "results": {"errors", "formatting", "sites"},
     "data": {"errors", "sites"},
     "kernels": {"geometry"},
     "stats": {"geometry", "kernels"},
-    "measures": {"errors", "geometry", "kernels", "stats"},
+    "measures": {"errors", "geometry", "kernels", "results", "stats"},
     "models": {"errors", "sites", "data"},
     "show": {"errors", "formatting", "results"},
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import open_run
 from tests.cli.test_errors import sentence
 from tests.conftest import Answer

@@ -50,6 +50,7 @@ def test_a_dataset_is_measured(isoscope: Isoscope, tiny_bert: Path, folder: Path
 def test_a_dataset_that_cannot_be_had(
     isoscope: Isoscope, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("datasets", reason="needs datasets")
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert sentence(isoscope("measure", tiny_bert, "--data", "nobody/nothing:test:text")) == (

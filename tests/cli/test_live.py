@@ -11,7 +11,8 @@ from rich.console import Console
 
 from isoscope.cli.screen.live import LiveView
 from isoscope.cli.screen.live_table import LENGTH, History, layers_table, sparkline
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import language, probe
@@ -46,11 +47,12 @@ ALARM = Alarm("score_growth", 2, "attention.1", "scores grow: at step 2 [bold] t
 
 def rows(step: int, layers: int, value: float) -> pd.DataFrame:
     made = [
-        Row("r", "m", "", step, kind, layer, None, measure, value + 0.01 * layer, 8)
+        Row.at("r", "m", "", step, kind, layer, None, measure, Reading(value + 0.01 * layer, 8))
         for layer in range(layers)
         for kind, measure in (("layer", "mean_cosine_between"), ("attention", "largest_score"))
     ]
-    return frame([*made, Row("r", "m", "", step, "training", None, None, "loss", 4.0 - step, 1)])
+    loss = Row.at("r", "m", "", step, "training", None, None, "loss", Reading(4.0 - step, 1))
+    return frame([*made, loss])
 
 
 def test_plain_lines_where_there_is_no_terminal() -> None:

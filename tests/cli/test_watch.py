@@ -20,7 +20,7 @@ import pytest
 from isoscope.cli.page_text import Remembered, page_text
 from isoscope.errors import IsoscopeError
 from isoscope.papers.claims import failed
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import open_run
 from tests.cli.test_errors import sentence
 from tests.conftest import Answer

@@ -28,12 +28,17 @@ def write(file: Path, samples: np.ndarray, rate: int = 16_000) -> None:
     wavfile.write(file, rate, (samples * 32767).astype(np.int16))
 
 
-@pytest.mark.parametrize("with_soundfile", [True, False])
-def test_rates_and_channels_become_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_soundfile: bool
-) -> None:
-    if not with_soundfile:
+@pytest.fixture(params=[True, False], ids=["soundfile", "scipy"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings are read by soundfile, or by scipy where soundfile is not installed."""
+    if request.param:
+        pytest.importorskip("soundfile", reason="needs soundfile")
+    else:
         monkeypatch.setitem(sys.modules, "soundfile", None)
+
+
+@pytest.mark.usefixtures("reader")
+def test_rates_and_channels_become_one(tmp_path: Path) -> None:
     write(tmp_path / "a.wav", tone(0.5, 16_000))
     write(tmp_path / "b.wav", np.stack([tone(0.5, 48_000)] * 2, axis=1), 48_000)
     data = sounds(str(tmp_path), extract)
@@ -53,6 +58,15 @@ def test_only_recordings_of_one_length_share_a_batch(tmp_path: Path) -> None:
     assert len({key for batch in data for key in batch.keys.tolist()}) == 5
 
 
+@pytest.mark.usefixtures("reader")
+def test_samples_of_eight_bits_are_unsigned(tmp_path: Path) -> None:
+    wavfile.write(tmp_path / "a.wav", 16_000, (128 + 127 * tone(0.2, 16_000)).astype(np.uint8))
+    (batch,) = sounds(str(tmp_path), extract)
+    found = batch.inputs["input_values"][0]
+    assert torch.allclose(found, torch.tensor(tone(0.2, 16_000), dtype=torch.float32), atol=0.02)
+
+
+@pytest.mark.usefixtures("reader")
 def test_silent_short_and_broken_recordings_are_left_out_and_named(tmp_path: Path) -> None:
     write(tmp_path / "good.wav", tone(0.2, 16_000))
     write(tmp_path / "silent.wav", np.zeros(4000))

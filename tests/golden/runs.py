@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -90,15 +91,15 @@ def call(*words: str) -> list[str]:
     """What a command prints, line by line, on a terminal of 120 columns."""
     from isoscope.cli.main import main
 
-    printed, given = io.StringIO(), sys.argv
-    sys.argv = ["isoscope", *words]
-    os.environ["COLUMNS"] = "120"
-    try:
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    printed = io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(sys, "argv", ["isoscope", *words]))
+        # `--offline` writes into the environment, which later tests must not see
+        stack.enter_context(mock.patch.dict(os.environ, COLUMNS="120"))
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        stack.enter_context(contextlib.redirect_stderr(printed))
+        try:
             main()
-    except SystemExit as end:
-        assert not end.code, printed.getvalue()
-    finally:
-        sys.argv = given
-        del os.environ["COLUMNS"]
+        except SystemExit as end:
+            assert not end.code, printed.getvalue()
     return printed.getvalue().splitlines()

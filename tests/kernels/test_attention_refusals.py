@@ -56,6 +56,7 @@ def test_scores_of_another_shape_are_refused() -> None:
 
 
 def test_the_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_triton_there", lambda: True)
     assert chosen_backend(Q, K) == ("chunked", "the inputs are on cpu")
     assert chosen_backend(Q, K, backend="chunked") == ("chunked", "it was asked for")
     assert chosen_backend(Q.double(), K.double())[1] == "the kernel does not compute in torch.float64"

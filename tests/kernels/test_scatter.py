@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.kernels.scatter.scatter import scatter
+from isoscope.kernels.scatter import scatter
 from tests.tiers import nightly
 
 CUDA = torch.cuda.is_available()

@@ -15,7 +15,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.lab.block.block import OF_VECTORS, Setting, Unit, fresh, make, read_unit, run_of, unit_of, units
 from isoscope.lab.block.parts import look_inside, read_scores
 from isoscope.lab.block.seeds import curve, fixed_points, kept_norm, over_seeds
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.store import open_run
 
 SMALL = Setting(width=96, heads=3, length=40, sequences=10, passes=5)

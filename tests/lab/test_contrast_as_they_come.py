@@ -21,7 +21,8 @@ from isoscope.lab.train.experiment import Experiment
 from isoscope.lab.train.training import Recipe
 from isoscope.models.source import Model
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder
 from tests.conftest import Answer
 
@@ -174,7 +175,7 @@ def test_a_variant_whose_weights_say_less_is_still_an_arm(attention: str) -> Non
 
 
 def row(arm: str, seed: int, kind: str, layer: int | None, name: str, value: float) -> Row:
-    return Row("run", arm, f"seed {seed}", 100, kind, layer, None, name, value, 64)
+    return Row.at("run", arm, f"seed {seed}", 100, kind, layer, None, name, Reading(value, 64))
 
 
 def planted(seeds: int = 5, arms: tuple[str, ...] = ("none", "istar=1")) -> tuple[pd.DataFrame, np.ndarray]:

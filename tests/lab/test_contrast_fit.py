@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from isoscope.lab.contrast.fit import Fitted, common, fit, lines_of, points_of
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 
 AIMS = (0.35, 0.55, 0.75)
 LAYERS = (1, 2, 3)
@@ -20,7 +21,7 @@ Value = Callable[[str, int, int, float], float]
 
 def row(arm: str, aim: float | None, seed: int, kind: str, layer: int | None, name: str, value: float) -> Row:
     aimed = "" if aim is None else f"entropy {aim:g}, "
-    return Row("run", arm, f"{aimed}seed {seed}", 100, kind, layer, None, name, value, 64)
+    return Row.at("run", arm, f"{aimed}seed {seed}", 100, kind, layer, None, name, Reading(value, 64))
 
 
 def trial(arm: str, aim: float, seed: int, entropy: Callable[[int], float], value: Value) -> Iterator[Row]:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from isoscope.data.batch import Batch
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.models.attention.rotary import Still
 from isoscope.models.attention.tap import Attended
+from isoscope.results.reading import Reading
 from isoscope.run.observe.attend import see_counterfact, see_heads, settled
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from isoscope.measures import table
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
+from isoscope.results.reading import Reading
 from isoscope.stats.reservoir import SIZE, Reservoir
 from tests.laws.law_clouds import DTYPES, ODD, Cloud, Records, cloud, gaussian, rotation, words
 

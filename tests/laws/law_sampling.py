@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.null import draws, isotropic_spectra
+from isoscope.results.reading import Reading
 from isoscope.stats.seen import Vectors
 from tests.laws.law_clouds import Records
 from tests.laws.law_measures import KINDS, read

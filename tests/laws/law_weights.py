@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.spectra import factors
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.table import OF_WEIGHTS, of_weights
+from isoscope.results.reading import Reading
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.weights import AllRows, HeadWeights, NormWeights

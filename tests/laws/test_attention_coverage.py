@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.measures.base import Reading
+from isoscope.results.reading import Reading
 from isoscope.stats.queries import HeadSums, Queries
 from tests.laws.law_heads import KINDS, RECORDS, Scene
 from tests.laws.test_attention_laws import MEASURES

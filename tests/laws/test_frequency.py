@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
+from isoscope.results.reading import Reading
 from isoscope.stats.seen import Vectors
 from tests.laws.law_clouds import Records
 from tests.laws.law_measures import read

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import isoscope.stats
-from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
+from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
 from isoscope.stats.moments import Moments

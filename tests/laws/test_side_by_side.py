@@ -12,9 +12,9 @@ from scipy import stats
 from torch import Tensor
 
 from isoscope.measures.attention import read_normalised_entropy
-from isoscope.measures.base import Reading
 from isoscope.measures.cosine import mean_cosines_between, read_mean_cosine_between
 from isoscope.measures.drift import drifts, read_drift, read_relative_drift, relative_drifts
+from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, Groups, enough

@@ -12,8 +12,9 @@ import torch
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.spectra import factors
 from isoscope.measures import table
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.table import choose, of_weights
+from isoscope.results.reading import Reading
 from isoscope.stats.weights import HeadWeights, NormWeights
 from tests.laws.law_weights import (
     HEADS,

@@ -14,7 +14,8 @@ import pandas as pd
 from isoscope.lab.block.block import Setting
 from isoscope.papers.scales import Scale, Size
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 
 TINY = Size(1, 16, 2, 16, steps=4, batch_size=2, rate=3e-3, checkpoints="log")
 
@@ -47,7 +48,9 @@ def row(
 ) -> Row:
     """One row, as an experiment gives it."""
     called = f"seed {seed}" if revision is None else revision
-    return Row("", model, called, step, kind, layer, head, measure, value, n, null, low, high, note)
+    return Row.at(
+        "", model, called, step, kind, layer, head, measure, Reading(value, n, null, low, high, note)
+    )
 
 
 def linger(file: Path) -> None:

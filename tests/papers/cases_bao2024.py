@@ -9,7 +9,7 @@ from isoscope.papers.bao2024.collapse import ALONG
 from isoscope.papers.bao2024.heads import MODEL
 from isoscope.papers.bao2024.penalty import MAIN, NONE, SHALLOW, arm
 from isoscope.papers.bao2024.walks import GROWING, LOCALISED, MADE, SPREADS, TRACED, TRACELESS, WALKED
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from tests.papers.cases import Case, row
 
 SEEDS = (0, 1, 2)

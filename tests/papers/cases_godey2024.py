@@ -9,7 +9,7 @@ import pandas as pd
 from isoscope.papers.godey2024.arms import ARMS
 from isoscope.papers.godey2024.counterfactual import AS_IS, RANDOM, WITHOUT
 from isoscope.papers.godey2024.drift import correlations
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from tests.papers.cases import Case, row
 
 SEEDS = (0, 1, 2)

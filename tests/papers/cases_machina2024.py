@@ -8,7 +8,7 @@ import pandas as pd
 
 from isoscope.papers.machina2024.judging import I_OWN, I_UNIT
 from isoscope.papers.machina2024.weighing import GRADIENT, INPUT, OUTPUT, PARAMETERS, TIED
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from tests.papers.cases import Case, row
 
 Seeds = Sequence[float]

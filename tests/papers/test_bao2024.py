@@ -24,7 +24,7 @@ from isoscope.papers.bao2024.walks import MADE, TRACED, Asked, few_of, made_of, 
 from isoscope.papers.claims import WORDS, Claim
 from isoscope.papers.scales import scale_of
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
 from tests.papers.cases_bao2024 import CASES

@@ -11,11 +11,12 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, failed, is_above, is_below, lacking
-from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, unbounded
+from isoscope.papers.intervals import by_seed, over, over_seeds
 from isoscope.papers.paper import Paper, headline, judged, left, make, run_of
 from isoscope.papers.table import PAPERS, paper_of
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.show.charts import Chart, Series
 from tests.papers.cases import row, tiny_workshop
@@ -68,7 +69,8 @@ def test_a_paper_that_does_not_exist_is_told() -> None:
 
 
 def test_intervals_decide_and_points_do_not() -> None:
-    sure, point, wide = Interval(0.5, 0.4, 0.6, 5), unbounded(0.5), Interval(0.5, -1, 2, 3)
+    sure, point = Reading(0.5, 5, low=0.4, high=0.6), Reading(0.5, 1)
+    wide = Reading(0.5, 3, low=-1, high=2)
     assert [is_above(each, 0, "it").held for each in (sure, point, wide)] == [True, None, None]
     assert [is_below(each, 1, "it").held for each in (sure, point, wide)] == [True, None, None]
     assert is_above(sure, 0.7, "it").held is False

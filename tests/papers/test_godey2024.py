@@ -24,7 +24,7 @@ from isoscope.papers.godey2024 import (
 )
 from isoscope.papers.intervals import over
 from isoscope.papers.workshop import Workshop, read_training
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
 from tests.papers.cases_godey2024 import CASES, drifting

@@ -22,7 +22,7 @@ from isoscope.papers.machina2024.frequency import Gradient, along_drift, as_type
 from isoscope.papers.machina2024.judging import I_OWN, I_UNIT, PUBLIC, by_group, changes, pick
 from isoscope.papers.machina2024.weighing import INPUT, OUTPUT, TIED, vocabularies
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from isoscope.stats.types import Types
 from tests.models.tiny import CONFIGS, tokenizer

@@ -18,11 +18,12 @@ import pytest
 from isoscope.errors import IsoscopeError
 from isoscope.papers import workshop as room
 from isoscope.papers.claims import Verdict, all_of, is_above, is_below, lacking, measured
-from isoscope.papers.intervals import Interval, apart, correlation, over, paired
+from isoscope.papers.intervals import apart, correlation, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.scales import SCALES, scale_of
 from isoscope.papers.workshop import LONGEST, Workshop, parse_data, read_training, reopened
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
 
@@ -102,11 +103,11 @@ def test_one_of_many_looks_does_not_turn_a_verdict() -> None:
         turned["eight"] += all_of(parts).held is False
     assert turned["one look"] > 0.12 * 600
     assert turned["eight"] < 0.05 * 600
-    alone = is_below(Interval(1.0, 0.5, 1.5, 5), 0, "")
+    alone = is_below(Reading(1.0, 5, low=0.5, high=1.5), 0, "")
     assert all_of([alone]).held is False
-    sure = is_below(Interval(1.0, 0.99, 1.01, 5), 0, "")
-    assert all_of([sure, *[is_below(Interval(-1.0, -1.1, -0.9, 5), 0, "")] * 7]).held is False
-    told = all_of([is_below(Interval(1.0, 0.1, 1.9, 5), 0, ""), Verdict(True, "")])
+    sure = is_below(Reading(1.0, 5, low=0.99, high=1.01), 0, "")
+    assert all_of([sure, *[is_below(Reading(-1.0, 5, low=-1.1, high=-0.9), 0, "")] * 7]).held is False
+    told = all_of([is_below(Reading(1.0, 5, low=0.1, high=1.9), 0, ""), Verdict(True, "")])
     assert told.held is None
     assert "1 is the other way, but not by an interval for 2 looks" in told.said
 

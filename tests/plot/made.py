@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row, Run, frame
+from isoscope.results.row import Row, frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from tests.lab.test_contrast_fit import made as trials
 from tests.show import made, made_sweep, made_training, made_weights

@@ -12,7 +12,8 @@ from PIL import Image
 
 from isoscope.errors import IsoscopeError
 from isoscope.plot.catalogue.catalogue import figures
-from isoscope.results.schema import Run, frame
+from isoscope.results.row import frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.show.charts import Chart, Series
 from isoscope.show.draw.matplotlib.sheet import Offered

@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 
 from isoscope import plot
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.show.colours import SOFT
 from tests.lab.test_contrast_fit import made as trials
 from tests.plot.made import HOSTILE, LOOKS, block_rows, clouds, planted

@@ -8,7 +8,7 @@ import re
 import torch
 
 import isoscope
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.show.notebook import MOST_LINES, html_of
 from tests.show import made, made_weights
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -9,16 +10,23 @@ import pytest
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.kinds.advise.findings import NONE, Dimension, Findings, Number, Space, Tokens, findings
+from isoscope.kinds.advise.findings import NONE, Dimension, Findings, Space, Tokens, findings
 from isoscope.kinds.advise.judged import Said, cosine, gentlest, per_cent, told
 from isoscope.kinds.advise.sentences import PARTS, WRITERS, advice, headline
 from isoscope.repair.advise.advise import advise
 from isoscope.repair.advise.sample import halves
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
+from isoscope.show.readings import SiteReading
 
 
-def number(value: float, reach: float = 0.01, null: float = 0.0, source: str = "row") -> Number:
-    return Number(value, value - reach, value + reach, null, 500, source)
+def number(value: float, reach: float = 0.01, null: float = 0.0) -> SiteReading:
+    return replace(bare(value, null), n=500, low=value - reach, high=value + reach, measure="row")
+
+
+def bare(value: float, null: float = math.nan, n: int = 0) -> SiteReading:
+    """A reading without an interval, of no row."""
+    return replace(NONE, value=value, null=null, n=n)
 
 
 def space(name: str, mean: float, kept: float | None = None, rank: float = 90, score: float = 0.8) -> Space:
@@ -26,10 +34,10 @@ def space(name: str, mean: float, kept: float | None = None, rank: float = 90, s
         name=name,
         cosine=number(mean),
         drift=number(0.5),
-        isoscore=Number(score, null=0.9, n=500),
-        rank=Number(rank, null=95, n=500),
+        isoscore=bare(score, null=0.9, n=500),
+        rank=bare(rank, null=95, n=500),
         top=NONE,
-        quantiles={q: Number(mean + (q - 50) / 1000) for q in (1, 5, 25, 50, 75, 95, 99)},
+        quantiles={q: bare(mean + (q - 50) / 1000) for q in (1, 5, 25, 50, 75, 95, 99)},
         kept=NONE if kept is None else number(kept),
         hubness=number(2.0),
         anti_hubs=number(0.02),
@@ -50,11 +58,11 @@ CONE = Findings(
     dimensions=dimensions(0.01, 0.01, 0.01),
     width=100,
     norm=number(5.0),
-    norm_variation=Number(0.05),
-    copies=Number(0.0),
-    constant=Number(0.0),
-    left_out=Number(0.0, n=1000),
-    no_direction=Number(0.0, n=1000),
+    norm_variation=bare(0.05),
+    copies=bare(0.0),
+    constant=bare(0.0),
+    left_out=bare(0.0, n=1000),
+    no_direction=bare(0.0, n=1000),
     tokens=Tokens(NONE, NONE, NONE, NONE),
     pool="mean",
 )
@@ -64,34 +72,34 @@ def before(**changes: object) -> Findings:
     return replace(CONE, before=replace(CONE.before, **changes))  # type: ignore[arg-type]
 
 
-def centred(mean: Number) -> Findings:
+def centred(mean: SiteReading) -> Findings:
     return replace(CONE, after=(replace(CONE.after[0], cosine=mean), *CONE.after[1:]))
 
 
-def of_tokens(**changes: Number) -> Findings:
+def of_tokens(**changes: SiteReading) -> Findings:
     return replace(CONE, tokens=replace(CONE.tokens, **changes))
 
 
 ROUND = replace(before(cosine=number(0.01)), after=(space("centre", 0.0, 0.99),))
 ROGUE = replace(CONE, dimensions=dimensions(0.4, 0.3, 0.11), after=(*CONE.after, space("rogue:3", 0.05, 0.8)))
 GROUPS = before(quantiles={**CONE.before.quantiles, 5: number(0.09)})
-UNEVEN = replace(before(isoscore=Number(0.1, null=0.9, n=500)), after=(space("whiten:9", 0.0, 0.4),))
+UNEVEN = replace(before(isoscore=bare(0.1, null=0.9, n=500)), after=(space("whiten:9", 0.0, 0.4),))
 
 CASES: tuple[tuple[str, Findings, Findings], ...] = (  # a piece of the sentence, where it is, where it is not
     ("has 0.$", CONE, ROUND),
     ("little above the 0", before(cosine=number(0.05)), CONE),
     ("not to be told from the 0", before(cosine=number(0.005)), CONE),
-    ("Without an interval it cannot be told", before(cosine=Number(0.9)), CONE),
-    ("about as evenly as can be", CONE, before(rank=Number(20, null=95))),
-    ("over few of the 100 dimensions", before(rank=Number(20, null=95)), CONE),
+    ("Without an interval it cannot be told", before(cosine=bare(0.9)), CONE),
+    ("about as evenly as can be", CONE, before(rank=bare(20, null=95))),
+    ("over few of the 100 dimensions", before(rank=bare(20, null=95)), CONE),
     ("over many directions, unevenly", UNEVEN, CONE),
-    ("same length, 5: dot products rank as", replace(CONE, norm_variation=Number(1e-6)), CONE),
-    ("Lengths vary by 40 %", replace(CONE, norm_variation=Number(0.4)), CONE),
-    ("3 % of the vectors are copies", replace(CONE, copies=Number(0.03)), CONE),
+    ("same length, 5: dot products rank as", replace(CONE, norm_variation=bare(1e-6)), CONE),
+    ("Lengths vary by 40 %", replace(CONE, norm_variation=bare(0.4)), CONE),
+    ("3 % of the vectors are copies", replace(CONE, copies=bare(0.03)), CONE),
     ("neighbours of none", before(anti_hubs=number(0.2)), before(anti_hubs=number(0.105))),
-    ("^1 of 1000 vectors has NaN", replace(CONE, left_out=Number(1, n=1000)), CONE),
-    ("^7 of 1000 vectors are zero", replace(CONE, no_direction=Number(7, n=1000)), CONE),
-    ("1 of 100 dimensions is the same", replace(CONE, constant=Number(1)), CONE),
+    ("^1 of 1000 vectors has NaN", replace(CONE, left_out=bare(1, n=1000)), CONE),
+    ("^7 of 1000 vectors are zero", replace(CONE, no_direction=bare(7, n=1000)), CONE),
+    ("1 of 100 dimensions is the same", replace(CONE, constant=bare(1)), CONE),
     ("One common direction makes it", CONE, centred(number(0.095))),
     ("not one common direction alone", centred(number(0.3)), CONE),
     ("Whether one common direction is all cannot be told", centred(number(0.1)), CONE),
@@ -133,7 +141,7 @@ CASES: tuple[tuple[str, Findings, Findings], ...] = (  # a piece of the sentence
     ),
     ("Nothing to repair in the scale", ROUND, CONE),
     ("Whether there is anything to repair cannot be told.*includes", before(cosine=number(0.1)), ROUND),
-    ("it has no interval to hold against", before(cosine=Number(0.9)), CONE),
+    ("it has no interval to hold against", before(cosine=bare(0.9)), CONE),
     (r"Whitening .`whiten[:0-9]*`. would even it out .IsoScore 0.1 to 0.8.", UNEVEN, CONE),
 )
 
@@ -147,7 +155,7 @@ def test_a_sentence_is_said_where_it_holds_and_only_there(
 
 
 def test_what_is_not_known_is_always_said() -> None:
-    for found in (CONE, ROUND, ROGUE, UNEVEN, before(cosine=Number(0.9))):
+    for found in (CONE, ROUND, ROGUE, UNEVEN, before(cosine=bare(0.9))):
         (one,) = [one for one in advice(found) if one.part == "unknown"]
         assert "`isoscope impact`" in one.text
 
@@ -159,9 +167,9 @@ def test_no_sentence_says_that_a_repair_helps() -> None:
 
 
 def test_without_intervals_nothing_is_advised() -> None:
-    bare = before(cosine=Number(0.9))
-    assert not any("subtract the mean" in one.text for one in advice(bare))
-    assert "nothing is advised" in headline(bare)
+    unsure = before(cosine=bare(0.9))
+    assert not any("subtract the mean" in one.text for one in advice(unsure))
+    assert "nothing is advised" in headline(unsure)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +192,7 @@ def test_headlines(found: Findings, said: str) -> None:
 
 
 def test_a_wide_cone_is_no_group() -> None:
-    wide = before(cosine=number(0.2), quantiles={q: Number(0.2 + (q - 50) / 300) for q in (5, 95)})
+    wide = before(cosine=number(0.2), quantiles={q: bare(0.2 + (q - 50) / 300) for q in (5, 95)})
     assert not any("not one cone" in one.text for one in advice(wide))
     assert any("One common direction makes it" in one.text for one in advice(wide))
 
@@ -197,8 +205,8 @@ def test_repairs_that_cannot_be_told_apart_are_named_together() -> None:
 
 def test_how_numbers_are_written() -> None:
     assert cosine(-0.0004) == "0.000"
-    assert told(Number(0.9981, 0.9979, 0.9983)) == "0.9981 (95 % interval 0.9979 to 0.9983)"
-    assert per_cent(Number(0.03, 0.02, 0.04)) == "3 % (2 to 4 %)"
+    assert told(Reading(0.9981, 9, low=0.9979, high=0.9983)) == "0.9981 (95 % interval 0.9979 to 0.9983)"
+    assert per_cent(Reading(0.03, 9, low=0.02, high=0.04)) == "3 % (2 to 4 %)"
 
 
 def real() -> tuple[list[Said], set[str]]:

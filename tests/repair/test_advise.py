@@ -11,7 +11,7 @@ from isoscope.repair.advise.advise import BEFORE, REPAIRS, advise, recipes
 from isoscope.repair.advise.explained import EXPLAINED
 from isoscope.repair.advise.sample import LEAST, halves, rows_of
 from isoscope.repair.fit.transforms import fit
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from isoscope.run.observe.observe import describe
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from isoscope.repair.advise.pairs import (
-    NEAREST,
     QUANTILES,
     cosines,
     dimension_shares,
@@ -19,6 +18,7 @@ from isoscope.repair.advise.pairs import (
     neighbours_kept,
     quantiles,
 )
+from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.hubs import hubness
 
 

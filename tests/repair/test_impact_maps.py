@@ -125,7 +125,7 @@ def test_it_is_shown_not_assumed(reader: str, name: str) -> None:
     """What cannot matter by its numbers is found equal."""
     found = verdict(reader, planted()[name])
     assert found.verdict == CANNOT, found
-    assert found.value == pytest.approx(0, abs=1e-9)
+    assert found.by.value == pytest.approx(0, abs=1e-9)
     assert "found equal to" in found.why
 
 

@@ -40,7 +40,8 @@ def test_draws_are_those_of_scipy_on_the_same_places() -> None:
     for row in (0, 17, DRAWS - 1):
         at = places[row]
         assert drawn[row] == pytest.approx(stats.spearmanr(cosines(a, b)[at], scores[at]).statistic)
-    low, high = found.interval(3)
+    sure = found.reading(3)
+    low, high = sure.low, sure.high
     assert low < found.value < high
 
 
@@ -128,11 +129,11 @@ def test_verdicts() -> None:
     good, bad = (similarity(*planted(noise))[0] for noise in (0.1, 0.4))
     better = changed(bad, good, "", 0)
     assert better.verdict == HELPED
-    assert better.value == pytest.approx(good.value - bad.value)
-    assert 0 < better.low < better.value < better.high
+    assert better.by.value == pytest.approx(good.value - bad.value)
+    assert 0 < better.by.low < better.by.value < better.by.high
     assert changed(good, bad, "", 0).verdict == HURT
     same = changed(good, good, "", 0)
-    assert (same.verdict, same.low, same.high) == (SAME, 0, 0)
+    assert (same.verdict, same.by.low, same.by.high) == (SAME, 0, 0)
     assert "all are alike" in same.said()
 
 
@@ -141,8 +142,8 @@ def test_less_is_better_where_the_sign_says_so() -> None:
     off = cloud + 0.9 * np.random.default_rng(2).standard_normal((500, 1)) * np.ones(60)
     before, after = hub_outcomes(off)[1], hub_outcomes(cloud)[1]
     found = changed(before, after, "", 0)
-    assert found.verdict == (HELPED if found.high < 0 else HURT if found.low > 0 else SAME)
-    assert changed(after, before, "", 0).value == -found.value
+    assert found.verdict == (HELPED if found.by.below(0) else HURT if found.by.above(0) else SAME)
+    assert changed(after, before, "", 0).by.value == -found.by.value
 
 
 def test_no_difference_says_what_would_have_shown() -> None:
@@ -150,7 +151,7 @@ def test_no_difference_says_what_would_have_shown() -> None:
     found = changed(one, two, "", 0)
     assert found.verdict == SAME
     assert found.said().startswith("no difference at n = 60 pairs (one of 0.")
-    assert found.least == pytest.approx((found.high - found.low) / 2)
+    assert found.least == pytest.approx((found.by.high - found.by.low) / 2)
 
 
 def test_a_reason_alone_is_no_verdict() -> None:
@@ -189,7 +190,7 @@ def test_draws_without_a_score_are_left_out_or_there_is_no_interval() -> None:
     before, after = (similarity(each, b, scores)[0] for each in (a, a + 0.1))
     assert 0 < np.isnan(before.drawn(0)).mean() < 0.05
     found = changed(before, after, "", 0)
-    assert math.isfinite(found.low)
-    assert math.isfinite(found.high)
+    assert math.isfinite(found.by.low)
+    assert math.isfinite(found.by.high)
     few = changed(*(similarity(each[:3], b[:3], np.arange(3.0))[0] for each in (a, a + 0.1)), "", 0)
     assert few.said() == "undefined: 3 pairs are too few for an interval"

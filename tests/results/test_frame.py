@@ -8,12 +8,15 @@ from dataclasses import asdict
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import COLUMNS, Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import COLUMNS, Row, frame
 
 ROWS = [
-    Row("r", "m", "", 3, "layer", 0, None, "drift", 1.5, 7, 0.25, 1.0, 2.0, ""),
-    Row("r", "m", "live", None, "attention", 2, 1, "entropy", math.nan, 0, note="no row that counts"),
-    Row("", "größer", "", 2**40, "output", None, None, "drift", -math.inf, 2**40),
+    Row.at("r", "m", "", 3, "layer", 0, None, "drift", Reading(1.5, 7, 0.25, 1.0, 2.0)),
+    Row.at(
+        "r", "m", "live", None, "attention", 2, 1, "entropy", Reading(math.nan, 0, note="no row that counts")
+    ),
+    Row.at("", "größer", "", 2**40, "output", None, None, "drift", Reading(-math.inf, 2**40)),
 ]
 
 

@@ -10,10 +10,12 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.points import POINT_COLUMNS, Points, points_frame
-from isoscope.results.schema import Row, Run
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run, read_run
 
-ROW = Row("0", "m", "", None, "attention", 1, None, "query_drift", 1.0, 5)
+ROW = Row.at("0", "m", "", None, "attention", 1, None, "query_drift", Reading(1.0, 5))
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import COLUMNS, Row, Run
+from isoscope.results.reading import Reading
+from isoscope.results.row import COLUMNS, Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN, FAILED, thinned, trajectory
 
@@ -21,17 +23,19 @@ def a_folder(path: Path) -> RunFolder:
 
 def rows(step: int | None, *, heads: int = 2, model: str = "m") -> list[Row]:
     made = [
-        Row("r", model, "main", step, "layer", layer, None, "drift", 0.1 * layer, 9) for layer in range(3)
+        Row.at("r", model, "main", step, "layer", layer, None, "drift", Reading(0.1 * layer, 9))
+        for layer in range(3)
     ]
     for head in (None, *range(heads)):
         made += [
-            Row("r", model, "main", step, "attention", 1, head, m, 0.5, 9) for m in ("entropy", "sink_mass")
+            Row.at("r", model, "main", step, "attention", 1, head, m, Reading(0.5, 9))
+            for m in ("entropy", "sink_mass")
         ]
     return made
 
 
 def failed(step: int | None, why: str) -> list[Row]:
-    return [Row("r", "m", "", step, "checkpoint", None, None, FAILED, math.nan, 0, note=why)]
+    return [Row.at("r", "m", "", step, "checkpoint", None, None, FAILED, Reading(math.nan, 0, note=why))]
 
 
 def test_steps_come_in_order_whatever_units_are_called(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import isoscope
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.run.monitor import alarms
 from isoscope.run.monitor.alarms import Alarm, AlarmRaised
 from isoscope.run.monitor.monitor import Monitor
@@ -222,7 +223,8 @@ def test_nan_names_a_first_step_only_where_it_can_be_known(
 
 def rows_of(measure: str, values: list[float], kind: str = "layer") -> pd.DataFrame:
     return frame(
-        Row("", "", "", step, kind, 1, None, measure, value, 10) for step, value in enumerate(values)
+        Row.at("", "", "", step, kind, 1, None, measure, Reading(value, 10))
+        for step, value in enumerate(values)
     )
 
 

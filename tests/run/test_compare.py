@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.run.compare import ALL, EXPLANATIONS, _exact, correlations
 
 
@@ -17,7 +18,9 @@ def layers(model: str, cosine: np.ndarray, drift: np.ndarray, norm: np.ndarray) 
     rows = []
     for number, values in enumerate(zip(cosine, drift, drift / norm, strict=True)):
         for measure, value in zip(("mean_cosine", "drift", "relative_drift"), values, strict=True):
-            rows.append(Row("r", model, "", None, "layer", number, None, measure, float(value), 100))
+            rows.append(
+                Row.at("r", model, "", None, "layer", number, None, measure, Reading(float(value), 100))
+            )
     return rows
 
 

@@ -25,7 +25,7 @@ from isoscope.models.entering import entering, find_module
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import open_weights
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.observe.observe import look
 from isoscope.run.weigh.agreement import EXACT, ORDERS, _density_within, held
 from isoscope.run.weigh.data import DataPart, data_part

@@ -18,7 +18,7 @@ from isoscope.geometry import cosine, drift, spectrum
 from isoscope.models.entering import entering
 from isoscope.models.source import Model
 from isoscope.models.weights import Norm, open_weights
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.weigh.data import DataPart, data_part
 from isoscope.run.weigh.norm_stages import OUTPUT, Change, NormRecords, bias_cancels, stages, standardised
 from isoscope.stats.centre import Centre

@@ -23,7 +23,7 @@ from isoscope.measures.table import MEASURES
 from isoscope.models.source import Model
 from isoscope.models.weights import open_weights
 from isoscope.results.points import POINT_COLUMNS
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.weigh.data import DataPart, data_part
 from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
 from tests.models import tiny, weighed

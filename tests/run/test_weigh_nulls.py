@@ -10,7 +10,7 @@ import torch
 
 from isoscope.geometry.propagation import propagation, simulate_propagation
 from isoscope.geometry.spectra import factors, qk_spectrum
-from isoscope.measures.base import Reading
+from isoscope.results.reading import Reading
 from isoscope.run.weigh.heads import WALKS
 from isoscope.run.weigh.vocabulary import weigh_vocabulary
 

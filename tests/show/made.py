@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from isoscope.results.schema import Row, Run
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 
 EXPLAINED = {
     "mean_cosine_between": {

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row, Run
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN, FAILED
 from tests.show.made import EXPLAINED, row

@@ -6,7 +6,8 @@ import math
 
 import pandas as pd
 
-from isoscope.results.schema import Row, Run, frame
+from isoscope.results.row import Row, frame
+from isoscope.results.run import Run
 from tests.show.made import EXPLAINED, row
 
 WATCHED = {

@@ -8,7 +8,8 @@ import random
 import pandas as pd
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row, Run
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from tests.show.made import EXPLAINED, row, site_rows
 
 LENGTH = 512

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show.say.words import headline, sentences
 from tests.show.made import row
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show import colours
 from isoscope.show.figures.maps import CELL, TALLEST, maps
 from isoscope.show.figures.panels import Drawn, figures

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show.colours import AMOUNT, MEASURES
 from isoscope.show.page.page import page
 from tests.show.browser import Opened, brightness

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.show.figures.weights.planes import AREAS
 from isoscope.show.page.page import page
 from tests.show import made_weights as made

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.show.figures import clouds
 from isoscope.show.figures.clouds import AXES, album
 from isoscope.show.page.page import page

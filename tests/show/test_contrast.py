@@ -12,7 +12,8 @@ from isoscope.kinds.contrast.figures import printed_contrast
 from isoscope.kinds.contrast.page import contrast_page, contrast_sections
 from isoscope.kinds.contrast.sentences import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
-from isoscope.results.schema import Run, frame
+from isoscope.results.row import frame
+from isoscope.results.run import Run
 from tests.lab.test_contrast_fit import LAYERS, made, planted, row
 from tests.show.drawn import figure_of
 

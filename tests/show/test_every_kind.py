@@ -20,7 +20,8 @@ from isoscope.repair.advise.advise import GEOMETRY, advise
 from isoscope.repair.advise.explained import EXPLAINED as OF_ADVICE
 from isoscope.repair.advise.sample import halves
 from isoscope.repair.impact.words import explanations
-from isoscope.results.schema import Row, Run, frame
+from isoscope.results.row import Row, frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.provenance import new_run
 from tests.papers.cases_godey2024 import CASES

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show.figures.comparison import scatter
 from isoscope.show.figures.panels import Drawn, figures
 from isoscope.show.measures import FAMILIES, family_of

@@ -17,7 +17,8 @@ from isoscope.cli.pages import page_of
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.sweep.page import sweep_page
 from isoscope.results.points import points_frame
-from isoscope.results.schema import COLUMNS, Run, frame
+from isoscope.results.row import COLUMNS, frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.step_axis import step_axis

@@ -12,7 +12,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isoscope.results.schema import Row, Run, frame
+from isoscope.results.row import Row, frame
+from isoscope.results.run import Run
 from isoscope.show.draw.plotly.library import carried, library
 from isoscope.show.page.page import page
 from isoscope.show.page.tables import MOST_ROWS

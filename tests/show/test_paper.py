@@ -9,7 +9,7 @@ import re
 import pytest
 
 from isoscope.kinds.reproduce.page import ClaimTold, paper_page, printed_claim
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.charts import Chart, Series, prepared
 from tests.show.drawn import figure_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoscope.cli.screen import terminal as screen
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from tests.show.made import attended, compared, layered, row, site_rows, whole
 
 

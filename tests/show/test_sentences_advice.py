@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from isoscope.kinds.advise.findings import NONE, Findings, Number, Space
+from isoscope.kinds.advise.findings import NONE, Findings, Space
 from isoscope.kinds.advise.sentences import advice, headline
+from isoscope.show.readings import SiteReading
 from tests.repair.test_advice import (
     CONE,
     GROUPS,
     UNEVEN,
+    bare,
     before,
     centred,
     dimensions,
@@ -27,8 +29,8 @@ def said(found: Findings) -> str:
     return "\n".join(one.text for one in advice(found))
 
 
-def between(low: float, high: float, null: float = 0.0) -> Number:
-    return Number((low + high) / 2, low, high, null, 500)
+def between(low: float, high: float, null: float = 0.0) -> SiteReading:
+    return replace(bare((low + high) / 2, null, 500), low=low, high=high)
 
 
 def joined(low: float, high: float, null: float = 0.02, width: int = 100) -> Findings:
@@ -40,7 +42,7 @@ def joined(low: float, high: float, null: float = 0.02, width: int = 100) -> Fin
 
 def quantiles(least: float, most: float, mean: float = 0.4) -> Findings:
     own = CONE.before.quantiles
-    return before(cosine=number(mean), quantiles={**own, 5: Number(least), 95: Number(most)})
+    return before(cosine=number(mean), quantiles={**own, 5: bare(least), 95: bare(most)})
 
 
 def tried(*after: Space) -> Findings:
@@ -48,11 +50,11 @@ def tried(*after: Space) -> Findings:
 
 
 def evenness(rank: float, score: float) -> Findings:
-    return before(rank=Number(rank, null=100, n=500), isoscore=Number(score, null=1.0, n=500))
+    return before(rank=bare(rank, null=100, n=500), isoscore=bare(score, null=1.0, n=500))
 
 
 def whitened(score: float, null: float = 0.9) -> Findings:
-    return replace(UNEVEN, after=(replace(UNEVEN.after[0], isoscore=Number(score, null=null)),))
+    return replace(UNEVEN, after=(replace(UNEVEN.after[0], isoscore=bare(score, null=null)),))
 
 
 WEAKLY, UNSURE = before(cosine=between(0.02, 0.09)), before(cosine=between(0.02, 0.4))
@@ -79,15 +81,15 @@ LINES: tuple[tuple[str, Findings, Findings], ...] = (  # some words, where they 
     ("About their mean", CONE, before(rank=NONE)),
     (
         "All vectors have the same length",
-        replace(CONE, norm_variation=Number(0.00099)),
-        replace(CONE, norm_variation=Number(0.001)),
+        replace(CONE, norm_variation=bare(0.00099)),
+        replace(CONE, norm_variation=bare(0.001)),
     ),
     (
         "Lengths vary by",
-        replace(CONE, norm_variation=Number(0.201)),
-        replace(CONE, norm_variation=Number(0.2)),
+        replace(CONE, norm_variation=bare(0.201)),
+        replace(CONE, norm_variation=bare(0.2)),
     ),
-    ("are copies of another", replace(CONE, copies=Number(0.01)), replace(CONE, copies=Number(0.0099))),
+    ("are copies of another", replace(CONE, copies=bare(0.01)), replace(CONE, copies=bare(0.0099))),
     ("neighbours of none", before(**HUBS), before(anti_hubs=between(0.1, 0.2))),
     (
         ", while a few are among those of very many .skewness 2.",
@@ -96,13 +98,13 @@ LINES: tuple[tuple[str, Findings, Findings], ...] = (  # some words, where they 
     ),
     (
         "^2 of 1000 vectors have NaN",
-        replace(CONE, left_out=Number(2, n=1000)),
-        replace(CONE, left_out=Number(1, n=1000)),
+        replace(CONE, left_out=bare(2, n=1000)),
+        replace(CONE, left_out=bare(1, n=1000)),
     ),
-    ("^1 of 1000 vectors is zero and has no", replace(CONE, no_direction=Number(1, n=1000)), CONE),
-    ("2 of 100 dimensions are the same", replace(CONE, constant=Number(2)), CONE),
-    ("dimensions (is|are) the same", replace(CONE, constant=Number(1)), CONE),
-    ("Find out where they come from", replace(CONE, left_out=Number(1, n=9)), CONE),
+    ("^1 of 1000 vectors is zero and has no", replace(CONE, no_direction=bare(1, n=1000)), CONE),
+    ("2 of 100 dimensions are the same", replace(CONE, constant=bare(2)), CONE),
+    ("dimensions (is|are) the same", replace(CONE, constant=bare(1)), CONE),
+    ("Find out where they come from", replace(CONE, left_out=bare(1, n=9)), CONE),
     ("while a few", before(**HUBS, hubness=between(1.05, 3.0)), before(**HUBS, hubness=between(1.0, 3.0))),
     (
         "Frequent tokens",
@@ -218,7 +220,7 @@ LINES: tuple[tuple[str, Findings, Findings], ...] = (  # some words, where they 
     ("includes 0.10. More vectors would tell", UNSURE, WEAKLY),
 )
 FIRST: tuple[tuple[str, Findings, Findings], ...] = (
-    ("The mean cosine is 0.90; without an interval nothing is advised.", before(cosine=Number(0.9)), CONE),
+    ("The mean cosine is 0.90; without an interval nothing is advised.", before(cosine=bare(0.9)), CONE),
     ("because of one common direction. Subtracting the mean moves them to", CONE, centred(number(0.3))),
     (", and keeps 92 % .91 to 93 %. of the nearest neighbours", CONE, tried(space("centre", 0.0))),
     ("some pairs point alike and others do not, so their mean, 0.90, tells little of any", GROUPS, CONE),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from tests.show.made import attention_rows, row
 from tests.show.said import HEADLINE, Case, Table, cases
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from tests.show.made import row
 from tests.show.said import Case, Table, cases, layers
 

@@ -13,7 +13,8 @@ from isoscope.cli.screen.block import finding, finding_of_norms
 from isoscope.kinds.contrast import sentences as sentences_contrast
 from isoscope.kinds.contrast.figures import telling
 from isoscope.kinds.impact import effects as impact_rows
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.show.draw.plotly.charts import told_html
 from tests.show.made import row
 from tests.show.said import Case, Line, Say
@@ -149,10 +150,8 @@ CONTRAST: tuple[Line, ...] = (
 def effect(
     repair: str, note: str, value: float = 0.1, measure: str = "spearman.pairs", layer: int | None = 1
 ) -> impact_rows.Effect:
-    ends = (value - 0.03, value + 0.03)
-    return impact_rows.Effect(
-        ("layer", layer), measure, repair, 0.5, 0.5 + value, value, *ends, 400, note, (0.4, 0.0)
-    )
+    by = Reading(value, 400, 0.0, value - 0.03, value + 0.03, note)
+    return impact_rows.Effect(("layer", layer), measure, repair, 0.5, 0.5 + value, by, (0.4, 0.0))
 
 
 def judged(*found: impact_rows.Effect) -> Say:
@@ -174,7 +173,9 @@ AT = [
     *(effect("a", "helped", layer=layer) for layer in (1, 2, 3)),
     replace(effect("o", "hurt"), place=("output", None)),
 ]
-ALIKE = impact_rows.Effect(("layer", 1), "spearman", "a", 0.5, 0.5, 0.0, 0.0, 0.0, 9, "no difference", (0, 0))
+ALIKE = impact_rows.Effect(
+    ("layer", 1), "spearman", "a", 0.5, 0.5, Reading(0.0, 9, 0.0, 0.0, 0.0, "no difference"), (0, 0)
+)
 
 
 def block(norm: str, *entropies: tuple[float, float]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words, opening
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.results.trajectory import Trajectory
 from isoscope.show.page.swept import Finding
 from isoscope.show.readings import read

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.library import carried

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show.colours import MODELS
 from isoscope.show.figures.maps import maps
 from isoscope.show.figures.weights import heads as albums

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.show.measures import FAMILIES
 from isoscope.show.readings import read
 from isoscope.show.say.words import GRADES, STRONG, WEAK, grade, headline, sentences

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy.stats import combine_pvalues
 
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.show.say.weights import ALONG, LEAST, fisher
 from isoscope.show.say.words import headline, sentences
 from tests.show import made_weights as made

@@ -14,7 +14,9 @@ from scipy import stats
 
 from isoscope.errors import IsoscopeError
 from isoscope.geometry import alignment
-from isoscope.results.schema import Row, Run
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import BETWEEN, trajectory
 from isoscope.run.observe.observation import Observation
@@ -56,7 +58,7 @@ def seen(records: dict[Site, dict[type[Stat], Stat]], step: int) -> Observation:
 def rows(step: int, values: dict[tuple[str, int, int | None, str], float] | None = None) -> list[Row]:
     made = {("layer", layer, None, "drift"): 0.1 * layer + 0.01 * step for layer in range(3)} | (values or {})
     return [
-        Row("r", "m", f"step{step}", step, kind, layer, head, measure, value, 64)
+        Row.at("r", "m", f"step{step}", step, kind, layer, head, measure, Reading(value, 64))
         for (kind, layer, head, measure), value in made.items()
     ]
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isoscope.results.schema import Run, frame
+from isoscope.results.row import frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import Trajectory
 from isoscope.sweeps.together import changes

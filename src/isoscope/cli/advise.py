@@ -68,7 +68,7 @@ def advise(
     from isoscope.repair.advise.tokens import BANDS, token_rows
     from isoscope.repair.states import open_states
     from isoscope.repair.vectors import holds_vectors, open_vectors
-    from isoscope.results.schema import Row
+    from isoscope.results.row import Row
     from isoscope.results.store import open_run
     from isoscope.run.provenance import new_run
     from isoscope.sites import Site

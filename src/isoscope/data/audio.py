@@ -9,6 +9,7 @@ what the model itself says, word by word the likeliest.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -178,8 +179,15 @@ def _samples(file: Path | BytesIO) -> tuple[npt.NDArray[np.floating], int]:
             raise IsoscopeError(f"reading {what} needs soundfile: install isoscope[audio].") from None
         from scipy.io import wavfile
 
-        rate, samples = wavfile.read(file)
-        peak = np.iinfo(samples.dtype).max if np.issubdtype(samples.dtype, np.integer) else 1
+        try:
+            rate, samples = wavfile.read(file)
+        except struct.error as reason:
+            raise ValueError("the WAV file ends too early") from reason
+        if samples.dtype == np.uint8:  # the one unsigned format of WAV: silence is 128
+            samples = samples.astype(np.int16) - 128
+            peak = 128
+        else:
+            peak = np.iinfo(samples.dtype).max if np.issubdtype(samples.dtype, np.integer) else 1
         return (samples / peak).reshape(len(samples), -1), rate
     samples, rate = soundfile.read(file, always_2d=True, dtype="float32")
     return samples, rate

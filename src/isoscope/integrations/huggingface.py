@@ -18,7 +18,7 @@ import pandas as pd
 from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
 from transformers.training_args import TrainingArguments
 
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
 from isoscope.run.monitor.schedule import Schedule

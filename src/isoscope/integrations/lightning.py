@@ -20,7 +20,7 @@ import pandas as pd
 from torch import nn
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
 from isoscope.run.monitor.schedule import Schedule

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry import alignment
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.reservoir import Reservoir
 
 LEAST = 4  # positions

@@ -9,8 +9,9 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import sharpness
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.per_head import per_head
+from isoscope.results.reading import Reading
 from isoscope.stats.base import Stat
 from isoscope.stats.intervals import Array, array, left, quiet
 from isoscope.stats.mass import Mass

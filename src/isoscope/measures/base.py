@@ -14,20 +14,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from isoscope.results.reading import Reading
 from isoscope.stats.base import Stat
 from isoscope.stats.intervals import Array
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One number as read: its n, what it would be for an isotropic cloud, its 95 % interval, a note."""
-
-    value: float
-    n: int
-    null: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    note: str = ""
 
 
 @dataclass(frozen=True)

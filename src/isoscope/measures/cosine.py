@@ -10,7 +10,8 @@ import numpy as np
 from scipy.integrate import quad
 
 from isoscope.geometry import cosine
-from isoscope.measures.base import Measure, Reading, side_by_side, undefined
+from isoscope.measures.base import Measure, side_by_side, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.directions import Contributions, Directions
 from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from isoscope.geometry import query_key, sharpness
 from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy, read_sink_mass
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.per_head import per_head
+from isoscope.results.reading import Reading
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.intervals import Array, array, left, quiet
 from isoscope.stats.rows import Rows

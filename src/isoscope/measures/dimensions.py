@@ -7,7 +7,8 @@ import math
 from scipy import stats
 
 from isoscope.geometry import dimensions
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.dimensions import Dimensions
 
 

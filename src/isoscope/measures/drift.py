@@ -13,7 +13,8 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import drift
-from isoscope.measures.base import Measure, Reading, side_by_side, undefined
+from isoscope.measures.base import Measure, side_by_side, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.intervals import FEW, Array, left, quiet
 from isoscope.stats.sums import LeftOut, Sums

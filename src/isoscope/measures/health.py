@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from isoscope.geometry import health
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
+from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
 

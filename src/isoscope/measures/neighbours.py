@@ -11,9 +11,10 @@ from scipy import special
 from torch import Tensor
 
 from isoscope.geometry import clusters, cosine, neighbours
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected_of_clouds, isotropic_clouds
 from isoscope.measures.partition import sampled
+from isoscope.results.reading import Reading
 from isoscope.stats.reservoir import Reservoir
 
 _NO_INTERVAL = "none: neighbours are not means over sequences"

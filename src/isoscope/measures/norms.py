@@ -8,7 +8,8 @@ from collections.abc import Callable
 from torch import Tensor
 
 from isoscope.geometry import norms as definition
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.weights import NormWeights
 
 _SOURCE = "after Machina & Mercer 2024; a reconstruction, as their method is not public"

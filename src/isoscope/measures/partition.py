@@ -20,8 +20,9 @@ from torch import Tensor
 
 from isoscope.geometry import partition
 from isoscope.kernels.partition import forms
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import draws, isotropic_spectra
+from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir

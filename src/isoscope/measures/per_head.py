@@ -7,7 +7,8 @@ import math
 import numpy as np
 from torch import Tensor
 
-from isoscope.measures.base import Reading, side_by_side, undefined
+from isoscope.measures.base import side_by_side, undefined
+from isoscope.results.reading import Reading
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
 
 

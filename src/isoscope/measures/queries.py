@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry import query_key
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import mean_cosines_between
 from isoscope.measures.drift import drifts, relative_drifts
 from isoscope.measures.per_head import per_head
+from isoscope.results.reading import Reading
 from isoscope.stats.intervals import Array, array, left, product, quiet
 from isoscope.stats.queries import HeadSums, Queries
 

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from isoscope.geometry import spectra as definition
 from isoscope.geometry.propagation import is_gaussian
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null_heads import drawn, random_moments
+from isoscope.results.reading import Reading
 from isoscope.stats.weights import HeadWeights
 
 NOT_FINITE = "weights that are NaN or Inf"

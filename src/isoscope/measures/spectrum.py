@@ -12,8 +12,9 @@ from collections.abc import Callable
 from torch import Tensor
 
 from isoscope.geometry import spectrum
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected
+from isoscope.results.reading import Reading
 from isoscope.stats.moments import Moments
 
 _NO_INTERVAL = "none: biased at small n, which a jackknife does not mend; read it against its null"

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry import types
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import mean_cosines_between
 from isoscope.measures.drift import relative_drifts
+from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import enough, jackknife
 from isoscope.stats.seen import GROUPS, Vectors, by_group, mix

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from isoscope.geometry import partition, spectrum
 from isoscope.kernels.partition import partition_isotropy
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected, isotropic_spectra
 from isoscope.measures.partition import Points, partition_null, second_order
 from isoscope.measures.spectrum import entropic_rank, participation, shrunk_isoscore, stable_rank, top_share
+from isoscope.results.reading import Reading
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 

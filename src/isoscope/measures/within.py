@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from isoscope.geometry import within
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
+from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
 from isoscope.stats.within import PerSequence, Within

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.papers.intervals import Interval
-from isoscope.results.schema import Row, frame
+from isoscope.papers.intervals import widened
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart
 
@@ -38,7 +39,7 @@ class Verdict:
     held: bool | None
     said: str
     details: str = ""
-    found: Interval | None = None
+    found: Reading | None = None
     level: float = math.nan
 
     @property
@@ -50,7 +51,7 @@ class Verdict:
         """Whether it is decided also where it is one of so many looks."""
         if self.held is None or self.found is None:
             return self.held is not None
-        wide = self.found.widened(looks)
+        wide = widened(self.found, looks)
         return wide.above(self.level) or wide.below(self.level)
 
 
@@ -94,7 +95,8 @@ class Claim:
 
 def failed(model: str, why: str, revision: str = "") -> pd.DataFrame:
     """The row of what could not be made or measured, with its reason."""
-    return frame([Row("", model, revision, None, "model", None, None, FAILED, math.nan, 0, note=why)])
+    lost = Reading(math.nan, 0, note=why)
+    return frame([Row.at("", model, revision, None, "model", None, None, FAILED, lost)])
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
@@ -126,17 +128,17 @@ def called(model: object, revision: object) -> str:
     return f"{model} ({revision})" if revision else str(model)
 
 
-def is_above(found: Interval, level: float, what: str) -> Verdict:
+def is_above(found: Reading, level: float, what: str) -> Verdict:
     """Held where all of the interval is above the level, not where all is below, else undecided."""
     return _against(found, level, what, held=found.above(level), turned=found.below(level), side="above")
 
 
-def is_below(found: Interval, level: float, what: str) -> Verdict:
+def is_below(found: Reading, level: float, what: str) -> Verdict:
     """Held where all of the interval is below the level, not where all is above, else undecided."""
     return _against(found, level, what, held=found.below(level), turned=found.above(level), side="below")
 
 
-def _against(found: Interval, level: float, what: str, *, held: bool, turned: bool, side: str) -> Verdict:
+def _against(found: Reading, level: float, what: str, *, held: bool, turned: bool, side: str) -> Verdict:
     if held:
         end = side
     elif turned:

@@ -8,12 +8,13 @@ from typing import Literal
 
 import pandas as pd
 
-from isoscope.papers.intervals import Interval, over
+from isoscope.papers.intervals import of_row, over, within
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Series
 
 
 def series(
-    name: str, x: Sequence[float | str], found: Sequence[Interval], style: Literal["line", "dots"] = "line"
+    name: str, x: Sequence[float | str], found: Sequence[Reading], style: Literal["line", "dots"] = "line"
 ) -> Series:
     """Intervals as a series."""
     parts = ([each.value for each in found], [each.low for each in found], [each.high for each in found])
@@ -33,13 +34,12 @@ def along(
     """
     there = rows[rows[column].notna() & rows["value"].notna()]
     places = sorted(int(place) for place in there[column].unique())
-    found = [at_place(there[there[column] == place]).within(*bounds) for place in places]
+    found = [within(at_place(there[there[column] == place]), *bounds) for place in places]
     return series(name, [float(place) for place in places], found)
 
 
-def at_place(rows: pd.DataFrame) -> Interval:
+def at_place(rows: pd.DataFrame) -> Reading:
     """The mean over seeds of rows of one place; of a single row, its own interval."""
     if len(rows) == 1:
-        line = rows.iloc[0]
-        return Interval(float(line["value"]), float(line["low"]), float(line["high"]), int(line["n"]))
+        return of_row(rows.iloc[0])
     return over(rows.groupby("revision")["value"].mean().tolist())

@@ -19,7 +19,8 @@ from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
 from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Claim, Found, Verdict, failed, measured
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import COLUMNS, Run
+from isoscope.results.row import COLUMNS
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
 from isoscope.run.monitor.own import explained

@@ -30,7 +30,7 @@ from isoscope.measures.table import choose
 from isoscope.models.source import load
 from isoscope.papers.claims import failed
 from isoscope.papers.scales import Scale, Size
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.monitor.alarms import Alarm

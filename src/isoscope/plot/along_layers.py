@@ -24,7 +24,7 @@ from isoscope.show.figures.panels import KINDS
 from isoscope.show.figures.step_axis import spaced
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import TOGETHER
-from isoscope.show.readings import Reading, at_last, models
+from isoscope.show.readings import SiteReading, at_last, models
 from isoscope.show.readings import steps as steps_of
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class Curve:
     name: str
     colour: Pair
     turn: int
-    readings: list[Reading]
+    readings: list[SiteReading]
 
 
-def _curves(found: list[Reading]) -> list[Curve]:
-    names, steps = models(found), steps_of([r for r in found if r.finite])
+def _curves(found: list[SiteReading]) -> list[Curve]:
+    names, steps = models(found), steps_of([r for r in found if r.known])
     kinds = [kind for kind in KINDS if any(r.kind == kind for r in found)]
     parts: list[Curve] = []
     if len(names) == 1 and len(steps) > 1:
@@ -92,13 +92,13 @@ def _curves(found: list[Reading]) -> list[Curve]:
             own = at_last([r for r in found if r.model == name])
             parts.append(Curve(name, MODELS[i % len(MODELS)], i // len(MODELS), own))
     if len(kinds) < 2:
-        return [part for part in parts if any(r.finite for r in part.readings)]
+        return [part for part in parts if any(r.known for r in part.readings)]
     split = []
     for part, (at, kind) in product(parts, enumerate(kinds)):
         mine = [r for r in part.readings if r.kind == kind]
         label = f"{part.name}, {KINDS[kind]}" if len(parts) > 1 else KINDS[kind]
         tint = part.colour if len(parts) > 1 else MODELS[at]
-        split += [Curve(label, tint, part.turn + at, mine)] if any(r.finite for r in mine) else []
+        split += [Curve(label, tint, part.turn + at, mine)] if any(r.known for r in mine) else []
     return split
 
 

@@ -16,7 +16,7 @@ from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
 from isoscope.show.figures.trajectories import Depths, depths, trajectory
 from isoscope.show.measures import Told
-from isoscope.show.readings import Reading, read
+from isoscope.show.readings import SiteReading, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,21 +51,17 @@ def steps_chart(
 ) -> Chart:
     """The chart that `steps` draws."""
     found, axis = along(frame, measure)
-    chart = with_changes(found, axis, _places(frame), changes)
-    chart = replace(chart, alarms=[Alarm(axis.at(step)) for step in alarms])
+    places = _places(frame)
+    chart = trajectory(found, axis, places, mapped=False)
+    series = [*chart.series, *change_marks(list(changes), found, axis, places)]
+    chart = replace(chart, series=series, alarms=[Alarm(axis.at(step)) for step in alarms])
     return chart.named(y=titled(found[0].measure, told), x="step, log scale" if axis.log else "step")
 
 
-def with_changes(found: list[Reading], axis: StepAxis, places: Depths, changes: Collection[Changed]) -> Chart:
-    """The lines of a measure, and the changes that fall on them."""
-    chart = trajectory(found, axis, places, mapped=False)
-    return replace(chart, series=[*chart.series, *change_marks(list(changes), found, axis, places)])
-
-
-def along(frame: pd.DataFrame, measure: str | None) -> tuple[list[Reading], StepAxis]:
+def along(frame: pd.DataFrame, measure: str | None) -> tuple[list[SiteReading], StepAxis]:
     """The readings of a measure that have a step, of one model and kind of attention, and their axis."""
     found = one_model([r for r in readings_of(frame, measure, kinds=OF_STEPS) if r.step is not None])
-    if not any(r.finite for r in found):
+    if not any(r.known for r in found):
         raise IsoscopeError(
             "there is nothing to draw along steps: these rows have none; draw them along the layers."
         )

@@ -18,7 +18,7 @@ from isoscope.show.colours import SOFT
 from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.figures.comparison import Dot, against_drift
 from isoscope.show.measures import Told
-from isoscope.show.readings import PLACES, Reading, at_last, models, read
+from isoscope.show.readings import PLACES, SiteReading, at_last, models, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def scatter_chart(frame: pd.DataFrame, across: str, told: Told | None) -> Chart:
         raise unknown_name("measure to draw across", across, ACROSS)
     rows = probed(frame)
     rows = rows[rows["head"].isna() & rows["kind"].isin(PLACES) & rows["measure"].isin([across, _UP])]
-    found = [r for r in read(rows) if r.finite]
+    found = [r for r in read(rows) if r.known]
     groups = {name: _dots([r for r in found if r.model == name], across) for name in models(found)}
     if not any(groups.values()):
         raise IsoscopeError(f"there is nothing to draw: no layer has both {across} and {_UP}.")
@@ -57,7 +57,7 @@ def scatter_chart(frame: pd.DataFrame, across: str, told: Told | None) -> Chart:
     return chart.named(y=titled(_UP, told), x=titled(across, told))
 
 
-def _dots(own: list[Reading], across: str) -> list[Dot]:
+def _dots(own: list[SiteReading], across: str) -> list[Dot]:
     own = at_last(own)
     up = {r.site: r for r in own if r.measure == _UP}
     return [Dot(r, up[r.site]) for r in own if r.measure == across and r.site in up]

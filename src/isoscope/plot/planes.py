@@ -51,8 +51,8 @@ def _pairs(frame: pd.DataFrame, measure: str) -> Pairs:
     if not (rows["measure"] == TRACES[measure]).any():
         raise IsoscopeError(f"the plane takes {TRACES[measure]} beside {measure}; these rows have none.")
     sizes = at_last(one_model(readings_of(frame, TRACES[measure], heads=True, kinds=QUERY_KEY)))
-    scales = {(r.kind, r.layer, r.head): r for r in sizes if r.finite and r.value > 0}
-    pairs = [(r, scales[at]) for r in traces if r.finite and (at := (r.kind, r.layer, r.head)) in scales]
+    scales = {(r.kind, r.layer, r.head): r for r in sizes if r.known and r.value > 0}
+    pairs = [(r, scales[at]) for r in traces if r.known and (at := (r.kind, r.layer, r.head)) in scales]
     if not pairs:
         raise IsoscopeError(f"there is nothing to draw: no head has both {measure} and {TRACES[measure]}.")
     return pairs

@@ -10,7 +10,7 @@ import pandas as pd
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.formatting import listed
 from isoscope.show.measures import Told, title_of
-from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, Reading, read
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, read
 from isoscope.show.say.words import LIVE
 
 PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
@@ -63,7 +63,7 @@ def readings_of(
     heads: bool = False,
     kinds: Collection[str] = PLACED,
     prefer: Sequence[str] = MAIN,
-) -> list[Reading]:
+) -> list[SiteReading]:
     """The readings of one measure at sites of these kinds, or at their heads; at least one has a value.
 
     Without a measure it is the first of those to `prefer` that has a value, else the first of all.
@@ -83,13 +83,13 @@ def readings_of(
             raise IsoscopeError(f"there is nothing to draw: these rows hold no {what} of this kind.")
         raise unknown_name(f"measure of {what} in these rows", measure, known)
     found = read(rows[rows["measure"] == measure])
-    if not any(r.finite for r in found):
+    if not any(r.known for r in found):
         why = listed(list(dict.fromkeys(r.note for r in found if r.note))[:2] or ["no reason is told"])
         raise IsoscopeError(f"there is nothing to draw: {measure} has no value in these rows ({why}).")
     return found
 
 
-def one_model(found: Sequence[Reading]) -> list[Reading]:
+def one_model(found: Sequence[SiteReading]) -> list[SiteReading]:
     """The same, which must be of one model."""
     names = list(dict.fromkeys(r.model for r in found))
     if len(names) > 1:

@@ -16,7 +16,7 @@ from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.figures.curves import dot_of, rows_of_dots, value_axis
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import SCALES
-from isoscope.show.readings import Reading, at_last, models, unique
+from isoscope.show.readings import SiteReading, at_last, models, unique
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def dots_chart(
     there = measures_with_values(frame, kinds)
     asked = list(measures) if measures is not None else [m for m in SCALES["Cosines"] if m in there]
     asked = asked or there[:1]
-    own = [r for m in asked for r in last_site(readings_of(frame, m, kinds=kinds)) if r.finite]
+    own = [r for m in asked for r in last_site(readings_of(frame, m, kinds=kinds)) if r.known]
     if not own:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of a site.")
     names = models(own)
@@ -56,12 +56,12 @@ def dots_chart(
     return rows_of_dots([title_of(m, told or {}) for m, _ in lines], shown_dots, axis)
 
 
-def last_site(found: Sequence[Reading]) -> list[Reading]:
+def last_site(found: Sequence[SiteReading]) -> list[SiteReading]:
     """The readings of each model at the last step and the last place along the way of the data."""
-    out: list[Reading] = []
+    out: list[SiteReading] = []
     for name in models(found):
         own = at_last([r for r in found if r.model == name])
-        last = max((r.place for r in own if r.finite), default=None)
+        last = max((r.place for r in own if r.known), default=None)
         out += [r for r in own if r.place == last]
     return out
 
@@ -83,7 +83,7 @@ def sites_chart(
     frame: pd.DataFrame, measure: str | None, told: Told | None, kinds: Sequence[str] = PLACED
 ) -> Chart:
     """The chart that `sites` draws; models stand beside each other at a site."""
-    found = [r for r in readings_of(frame, measure, kinds=kinds) if r.finite]
+    found = [r for r in readings_of(frame, measure, kinds=kinds) if r.known]
     names = models(found)
     own = [r for name in names for r in at_last([r for r in found if r.model == name])]
     places = unique(r.site for r in own)

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.points import POINT_COLUMNS, points_frame
-from isoscope.results.schema import COLUMNS, SCHEMA, Row, Run, frame
+from isoscope.results.row import COLUMNS, Row, frame
+from isoscope.results.run import SCHEMA, Run
 
 _ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "float32": pa.float32()}
 _FACTS = b"isoscope"

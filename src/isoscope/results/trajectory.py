@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import COLUMNS, SCHEMA
+from isoscope.results.row import COLUMNS
+from isoscope.results.run import SCHEMA
 from isoscope.results.store import RunFolder, other_schema
 
 BETWEEN = "between"

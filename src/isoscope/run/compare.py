@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 
 Array = npt.NDArray[np.float64]
 ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
@@ -62,24 +63,23 @@ def _of(rows: pd.DataFrame, name: str, run: str) -> Iterator[Row]:
     ).dropna(how="all")
     for kind in KINDS:
         for drift in DRIFTS:
-            value, n, note = _correlate(kind, table, drift)
-            yield Row(
-                run, name, "", None, "comparison", None, None, f"{kind}_{drift}", value, n, 0.0, note=note
-            )
+            reading = _correlate(kind, table, drift)
+            yield Row.at(run, name, "", None, "comparison", None, None, f"{kind}_{drift}", reading)
 
 
-def _correlate(kind: str, table: pd.DataFrame, drift: str) -> tuple[float, int, str]:
+def _correlate(kind: str, table: pd.DataFrame, drift: str) -> Reading:
     if ANISOTROPY not in table or drift not in table:
-        return math.nan, 0, f"needs {ANISOTROPY} and {drift}"
+        return Reading(math.nan, 0, 0.0, note=f"needs {ANISOTROPY} and {drift}")
     both = table[[ANISOTROPY, drift]].dropna()
     if len(both) < LEAST or both.nunique().min() < 2:
-        return math.nan, len(both), f"needs {LEAST} layers that differ"
+        return Reading(math.nan, len(both), 0.0, note=f"needs {LEAST} layers that differ")
     x, y = both[ANISOTROPY].to_numpy(), both[drift].to_numpy()
     if kind == "spearman":
         x, y = stats.rankdata(x), stats.rankdata(y)
     found = stats.pearsonr(x, y)
     p = _exact(x, y) if len(x) <= FEW else float(found.pvalue)
-    return round(float(found.statistic), 12), len(both), f"nominal p = {p:.2g}"  # 2e-18 is 0
+    value = round(float(found.statistic), 12)  # 2e-18 is 0
+    return Reading(value, len(both), 0.0, note=f"nominal p = {p:.2g}")
 
 
 def _exact(x: Array, y: Array) -> float:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from isoscope import __version__
 from isoscope.measures.base import Measure
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 
 _LIBRARIES = ("torch", "transformers", "numpy", "scipy")
 

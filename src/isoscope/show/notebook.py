@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from isoscope.formatting import listed, short
-from isoscope.show.readings import Reading, models, read, steps, unique
+from isoscope.show.readings import SiteReading, models, read, steps, unique
 from isoscope.show.say.words import headline
 
 MOST_LINES = 30
@@ -41,8 +41,8 @@ def html_of(rows: pd.DataFrame, notes: Iterable[str] = ()) -> str:
     return f'<div class="tex2jax_ignore">{"".join(parts)}{listed_notes}</div>'  # `$` begins no formula
 
 
-def _table(shown: list[Reading], rows: int) -> str:
-    there = unique(r.measure for r in shown if r.finite) or unique(r.measure for r in shown)
+def _table(shown: list[SiteReading], rows: int) -> str:
+    there = unique(r.measure for r in shown if r.known) or unique(r.measure for r in shown)
     named = [m for m in FIRST if m in there] + [m for m in there if m not in FIRST]
     columns = named[:MOST_MEASURES]
     several = len(models(shown)) > 1
@@ -64,11 +64,11 @@ def _table(shown: list[Reading], rows: int) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{caption}"
 
 
-def _cell(reading: Reading | None) -> str:
+def _cell(reading: SiteReading | None) -> str:
     """The value, under it the interval; what is not there with its reason, where the pointer rests."""
     if reading is None:
         return ""
-    if not reading.finite:
+    if not reading.known:
         return f'<span title="{html.escape(reading.note, quote=True)}">–</span>'
     interval = f"<br><small>{html.escape(reading.interval)}</small>" if reading.bounded else ""
     return f"{html.escape(short(reading.value))}{interval}"

@@ -1,4 +1,4 @@
-"""Rows as words and figures want them: one Reading each, named, placed on the axis and in order.
+"""Rows as words and figures want them: one SiteReading each, named, placed on the axis and in order.
 
 Decided here: what a site is called, where it stands on the axis (the attention of block i at layer i,
 `output` one tick after the deepest layer), and that a model is named with its revision only where the
@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import pandas as pd
 
-from isoscope.formatting import listed, short, spread
+from isoscope.formatting import listed, short
+from isoscope.results.reading import Reading
 
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
@@ -26,9 +27,9 @@ LAYERED = ("layer", *ATTENTION, *QUERY_KEY)
 """Kinds of site that are numbered, and stand on the axis at their number."""
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One row: `model` tells it from other models, `place` is where its site stands on the axis."""
+@dataclass(frozen=True, kw_only=True)
+class SiteReading(Reading):
+    """A row as sentences and figures use it: `model` tells it from other models, `place` is on the axis."""
 
     model: str
     step: int | None
@@ -36,12 +37,6 @@ class Reading:
     layer: int | None
     head: int | None
     measure: str
-    value: float
-    n: int | None
-    null: float
-    low: float
-    high: float
-    note: str
     place: int
 
     @property
@@ -51,33 +46,8 @@ class Reading:
         name = kind if self.layer is None else f"{kind} {self.layer}"
         return name if self.head is None else f"{name} head {self.head}"
 
-    @property
-    def finite(self) -> bool:
-        """Whether there is a value."""
-        return math.isfinite(self.value)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether there is an interval."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    @property
-    def interval(self) -> str:
-        """The interval as text; empty where there is none."""
-        return spread([self.low, self.high]) if self.bounded else ""
-
-    @property
-    def measured(self) -> str:
-        """The value and its interval, as a sentence has them."""
-        return f"{short(self.value)} (95 % interval {self.interval})" if self.bounded else short(self.value)
-
-    @property
-    def brief(self) -> str:
-        """The same where the sentence has said before what the brackets hold."""
-        return f"{short(self.value)} ({self.interval})" if self.bounded else short(self.value)
-
-
-def read(rows: pd.DataFrame) -> list[Reading]:
+def read(rows: pd.DataFrame) -> list[SiteReading]:
     """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
     names = [str(name) for name in rows.columns]
     columns = (rows[name].astype(object).tolist() for name in rows.columns)
@@ -96,60 +66,60 @@ def read(rows: pd.DataFrame) -> list[Reading]:
     )
 
 
-def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) -> Reading:
+def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) -> SiteReading:
     model, kind, layer = str(record["model"]), str(record["kind"]), _whole(record["layer"])
     revision = _text(record["revision"])
     after = _AFTER_LAYERS.index(kind) if kind in _AFTER_LAYERS else len(_AFTER_LAYERS)
-    return Reading(
+    return SiteReading(
+        _number(record["value"]),
+        _whole(record["n"]) or 0,
+        _number(record["null"]),
+        _number(record["low"]),
+        _number(record["high"]),
+        _text(record["note"]),
         model=f"{model}@{revision}" if model in ambiguous and revision else model,
         step=_whole(record["step"]),
         kind=kind,
         layer=layer,
         head=_whole(record["head"]),
         measure=str(record["measure"]),
-        value=_number(record["value"]),
-        n=_whole(record["n"]),
-        null=_number(record["null"]),
-        low=_number(record["low"]),
-        high=_number(record["high"]),
-        note=_text(record["note"]),
         place=layer if kind in LAYERED and layer is not None else deepest + 1 + after,
     )
 
 
-def of(readings: Iterable[Reading], measure: str, kinds: tuple[str, ...] = PLACES) -> list[Reading]:
+def of(readings: Iterable[SiteReading], measure: str, kinds: tuple[str, ...] = PLACES) -> list[SiteReading]:
     """The readings of one measure at whole sites (no heads), with and without a value."""
     return [r for r in readings if r.measure == measure and r.kind in kinds and r.head is None]
 
 
-def models(readings: Iterable[Reading]) -> list[str]:
+def models(readings: Iterable[SiteReading]) -> list[str]:
     """The models, in order of appearance."""
     return unique(r.model for r in readings)
 
 
-def steps(readings: Iterable[Reading]) -> list[int]:
+def steps(readings: Iterable[SiteReading]) -> list[int]:
     """The steps, ascending; empty where rows have none."""
     return sorted({r.step for r in readings if r.step is not None})
 
 
-def at_last(readings: list[Reading]) -> list[Reading]:
+def at_last(readings: list[SiteReading]) -> list[SiteReading]:
     """Those of the last step, or all where there are no steps."""
     last = steps(readings)[-1:]
     return [r for r in readings if not last or r.step == last[0]]
 
 
-def ends(found: list[Reading]) -> tuple[Reading, Reading]:
+def ends(found: list[SiteReading]) -> tuple[SiteReading, SiteReading]:
     """The largest and the smallest."""
     return max(found, key=lambda r: r.value), min(found, key=lambda r: r.value)
 
 
-def nulls(found: list[Reading]) -> str:
+def nulls(found: list[SiteReading]) -> str:
     """The null of the smallest and of the largest: two where widths differ; empty where there is none."""
     top, low = ends(found)
     return " and ".join(dict.fromkeys(short(r.null) for r in (low, top) if math.isfinite(r.null)))
 
 
-def where(readings: Iterable[Reading]) -> str:
+def where(readings: Iterable[SiteReading]) -> str:
     """Say which sites these are, layers that follow each other as a range.
 
     >>> row = {"model": "m", "revision": "", "step": None, "kind": "layer", "head": None, "measure": "drift"}
@@ -170,12 +140,12 @@ def where(readings: Iterable[Reading]) -> str:
     )
 
 
-def numbered(readings: Iterable[Reading]) -> str:
+def numbered(readings: Iterable[SiteReading]) -> str:
     """Say which layers these are, whatever kind of site: "layers 0 and 2–4"."""
     return listed(_spans(readings))
 
 
-def _spans(readings: Iterable[Reading]) -> list[str]:
+def _spans(readings: Iterable[SiteReading]) -> list[str]:
     layers = sorted({r.layer for r in readings if r.layer is not None})
     ends = [at for at, (a, b) in enumerate(pairwise(layers), 1) if b != a + 1]
     groups = [layers[a:b] for a, b in pairwise([0, *ends, len(layers)]) if layers]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from isoscope.show.colours import MODELS, SOFT, Pair
-from isoscope.show.readings import Reading
+from isoscope.show.readings import SiteReading
 
 TRACES = {"trace": "frobenius", "trace_on_data": "frobenius_on_data"}
 """Which measure holds the trace of W, and which its scale: by the weights alone, and with the inputs in."""
@@ -42,7 +42,7 @@ LOCALISED = ("late", "middle", "early", "middle_early")
 UNDECIDED = "undecided"
 
 
-def regime_of(reading: Reading) -> str:
+def regime_of(reading: SiteReading) -> str:
     """The regime that the note of a trace tells; "undecided" where it tells none that is known."""
     found = re.search(r"regime:\s*(\w+)", reading.note)
     return found[1] if found and found[1] in REGIMES else UNDECIDED

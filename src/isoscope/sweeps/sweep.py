@@ -15,7 +15,7 @@ from pathlib import Path
 
 from isoscope.errors import IsoscopeError
 from isoscope.measures.table import choose
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.results.trajectory import trajectory
 from isoscope.run.monitor.kept import clear_unbegun

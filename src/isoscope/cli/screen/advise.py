@@ -10,9 +10,10 @@ from isoscope.cli.pages import write_page
 from isoscope.cli.screen import terminal as screen
 from isoscope.errors import IsoscopeError
 from isoscope.formatting import ABSENT, short, two
-from isoscope.kinds.advise.findings import BEFORE, Findings, Number, Space, findings
+from isoscope.kinds.advise.findings import BEFORE, Findings, Space, findings
 from isoscope.kinds.advise.judged import cosine, ends
 from isoscope.kinds.advise.sentences import PARTS, advice, headline, of_part
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 
 _HEADS = ("", "cosine between", "9 in 10\ncosines", "relative\ndrift", "effective\nrank", "IsoScore")
@@ -72,14 +73,14 @@ def _cells(space: Space) -> list[str]:
     ]
 
 
-def _bounded(number: Number) -> str:
+def _bounded(number: Reading) -> str:
     if not number.bounded:
         return cosine(number.value)
     value, low, high = ends(number)
     return f"{value} [{low}, {high}]"
 
 
-def _share(number: Number) -> str:
+def _share(number: Reading) -> str:
     return f"{100 * number.value:.0f} %" if number.known else ABSENT
 
 

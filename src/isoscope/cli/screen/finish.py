@@ -14,7 +14,7 @@ from isoscope.cli.pages import write_page
 from isoscope.cli.screen import terminal as screen
 from isoscope.cli.screen.weights import show_weights
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import thinned, trajectory
 from isoscope.show.say.words import headline

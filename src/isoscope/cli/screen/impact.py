@@ -106,8 +106,8 @@ def _number(value: float) -> Text:
 def _cell(value: float, change: Effect | None) -> Text:
     if change is None:
         return _number(value)
-    sign = "+" if change.value > 0 else ""
-    return Text(f"{short(value)}\n{sign}{short(change.value, 2)} {VERDICTS[change.verdict]}")
+    sign = "+" if change.by.value > 0 else ""
+    return Text(f"{short(value)}\n{sign}{short(change.by.value, 2)} {VERDICTS[change.verdict]}")
 
 
 def _verdicts(found: Sequence[Effect]) -> list[dict[str, object]]:
@@ -117,7 +117,7 @@ def _verdicts(found: Sequence[Effect]) -> list[dict[str, object]]:
             "measure": each.measure,
             "repair": each.repair,
             "verdict": each.verdict,
-            "said": each.note,
+            "said": each.by.note,
         }
         for each in found
     ]

@@ -119,8 +119,8 @@ def chosen_backend(
 ) -> tuple[str, str]:
     """The name of what computes the rows of q and k, and why.
 
-    >>> chosen_backend(torch.zeros(1, 1, 4, 8), torch.zeros(1, 1, 4, 8))
-    ('chunked', 'the inputs are on cpu')
+    >>> chosen_backend(torch.zeros(1, 1, 4, 8), torch.zeros(1, 1, 4, 8), backend="chunked")
+    ('chunked', 'it was asked for')
     """
     inputs = check(
         q,

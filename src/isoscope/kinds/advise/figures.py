@@ -6,11 +6,11 @@ over 98 % of the pairs, a thin bar over 90 %, a thick one over half, and a white
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from isoscope.formatting import short
-from isoscope.kinds.advise.findings import BEFORE, Findings, Number, Space
+from isoscope.kinds.advise.findings import BEFORE, Findings, Space
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Axis, Chart, Series, Told
 from isoscope.show.colours import MODELS, PAPER, Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
@@ -55,7 +55,7 @@ def cosine_panel(found: Findings) -> Panel:
 
 def ladder(
     found: Findings,
-    pick: Callable[[Space], Number],
+    pick: Callable[[Space], Reading],
     measure: str,
     heading: str,
     remark: str = "",
@@ -68,7 +68,7 @@ def ladder(
 
 
 def numbers_panel(
-    told: Sequence[tuple[str, Number]],
+    told: Sequence[tuple[str, Reading]],
     measures: tuple[str, ...],
     heading: str,
     remark: str = "",
@@ -79,14 +79,11 @@ def numbers_panel(
     return Panel(measures, heading, remark, _dots(lines, write)) if lines else None
 
 
-def _dots(lines: Sequence[tuple[str, Number, Pair]], write: Write) -> Chart:
+def _dots(lines: Sequence[tuple[str, Reading, Pair]], write: Write) -> Chart:
     dots = [
-        Dot(
-            at, name, number.value, *((number.low, number.high) if number.bounded else (math.nan, math.nan)),
-            number.null, colour, _telling(number, name),
-        )
+        Dot(at, name, number, colour, _telling(number, name))
         for at, (name, number, colour) in enumerate(lines)
-    ]  # fmt: skip
+    ]
     numbers = [number for _, number, _ in lines]
     reached = [x for n in numbers for x in (n.value, n.low, n.high, n.null) if x == x]
     low, high = min(0.0, *reached), max(0.0, *reached)
@@ -114,7 +111,7 @@ def _quantiles(space: Space) -> Told:
     return Told(_named(space.name), "", lines)
 
 
-def _telling(number: Number, name: str) -> Told:
+def _telling(number: Reading, name: str) -> Told:
     lines = [f"95 % interval {number.low:.6g} to {number.high:.6g}"] if number.bounded else ["no interval"]
     lines += [f"null {number.null:.6g}"] if number.null == number.null else []
     return Told(f"{number.value:.6g}", f"  {name}", [*lines, f"n {number.n:,}"])

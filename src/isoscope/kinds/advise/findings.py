@@ -12,43 +12,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.show.readings import Reading, read
+from isoscope.show.readings import SiteReading, read
 
 BEFORE, TOKENS, ALL_TOKENS = "before", "tokens", "all tokens"
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 
 
-@dataclass(frozen=True)
-class Number:
-    """One row: its value, interval, null and n; `source` says which row."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    null: float = math.nan
-    n: int = 0
-    source: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a value."""
-        return math.isfinite(self.value)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether there is an interval."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    def above(self, level: float) -> bool:
-        """Whether the whole interval lies above; never without one."""
-        return self.bounded and self.low > level
-
-    def below(self, level: float) -> bool:
-        """Whether the whole interval lies below; never without one."""
-        return self.bounded and self.high < level
-
-
-NONE = Number(math.nan)
+NONE = SiteReading(math.nan, 0, model="", step=None, kind="", layer=None, head=None, measure="", place=0)
+"""The reading of a row that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +27,15 @@ class Space:
     """Vectors as they are (`before`) or after the repair of this name."""
 
     name: str
-    cosine: Number
-    drift: Number
-    isoscore: Number
-    rank: Number
-    top: Number
-    quantiles: Mapping[int, Number]
-    kept: Number = NONE
-    hubness: Number = NONE
-    anti_hubs: Number = NONE
+    cosine: SiteReading
+    drift: SiteReading
+    isoscore: SiteReading
+    rank: SiteReading
+    top: SiteReading
+    quantiles: Mapping[int, SiteReading]
+    kept: SiteReading = NONE
+    hubness: SiteReading = NONE
+    anti_hubs: SiteReading = NONE
 
     @property
     def kind(self) -> str:
@@ -81,8 +52,8 @@ class Dimension:
     """A dimension, what share of the mean cosine it makes, and what with those before it."""
 
     which: int
-    alone: Number
-    joined: Number
+    alone: SiteReading
+    joined: SiteReading
 
 
 @dataclass(frozen=True)
@@ -92,10 +63,10 @@ class Tokens:
     `rarer` are the rare ones, or, where a text is too short to have any, those in between.
     """
 
-    cosine: Number
-    rarer: Number
-    frequent: Number
-    with_special: Number
+    cosine: SiteReading
+    rarer: SiteReading
+    frequent: SiteReading
+    with_special: SiteReading
 
 
 @dataclass(frozen=True)
@@ -106,12 +77,12 @@ class Findings:
     after: tuple[Space, ...]
     dimensions: tuple[Dimension, ...]
     width: int
-    norm: Number
-    norm_variation: Number
-    copies: Number
-    constant: Number
-    left_out: Number
-    no_direction: Number
+    norm: SiteReading
+    norm_variation: SiteReading
+    copies: SiteReading
+    constant: SiteReading
+    left_out: SiteReading
+    no_direction: SiteReading
     tokens: Tokens
     pool: str = ""
 
@@ -122,19 +93,18 @@ class Findings:
 
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
     """Read the rows of a run of `isoscope advise`; `pool` is how a model's vectors were made."""
-    held: dict[tuple[str, str], Number] = {}
-    sites: dict[int, dict[str, Number]] = {}
+    held: dict[tuple[str, str], SiteReading] = {}
+    sites: dict[int, dict[str, SiteReading]] = {}
     for one in read(rows):
         if one.kind == "dimension" and one.layer is not None:
-            source = f"{one.model}/dimension.{one.layer}/{one.measure}"
-            sites.setdefault(one.layer, {})[one.measure] = _number(one, source)
+            sites.setdefault(one.layer, {})[one.measure] = one
         else:
-            held[one.model, one.measure] = _number(one, f"{one.model}/{one.measure}")
+            held[one.model, one.measure] = one
     names = [str(name) for name in rows["model"].drop_duplicates()]
     if BEFORE not in names:
         raise IsoscopeError("these rows are not of `isoscope advise`: none is of the vectors as they are.")
 
-    def at(measure: str, model: str = BEFORE) -> Number:
+    def at(measure: str, model: str = BEFORE) -> SiteReading:
         return held.get((model, measure), NONE)
 
     rare = at("mean_cosine_rare", TOKENS)
@@ -162,12 +132,8 @@ def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
     )
 
 
-def _number(one: Reading, source: str) -> Number:
-    return Number(one.value, one.low, one.high, one.null, one.n or 0, source)
-
-
-def _space(held: Mapping[tuple[str, str], Number], name: str) -> Space:
-    def at(measure: str) -> Number:
+def _space(held: Mapping[tuple[str, str], SiteReading], name: str) -> Space:
+    def at(measure: str) -> SiteReading:
         return held.get((name, measure), NONE)
 
     return Space(

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isoscope.formatting import short, two
-from isoscope.kinds.advise.findings import Findings, Number, Space
+from isoscope.kinds.advise.findings import Findings, Space
+from isoscope.results.reading import Reading
+from isoscope.show.readings import SiteReading
 from isoscope.show.say.words import STRONG, WEAK
 
 ROGUE_SHARE = 0.5
@@ -123,8 +125,9 @@ def gentlest(found: Findings) -> list[Space]:
 def between(space: Space) -> str:
     """Where nine in ten cosines lie, as after "between".
 
+    >>> from dataclasses import replace
     >>> from isoscope.kinds.advise.findings import NONE
-    >>> lies = {5: Number(0.9981), 95: Number(0.9994)}
+    >>> lies = {5: replace(NONE, value=0.9981), 95: replace(NONE, value=0.9994)}
     >>> between(Space("before", NONE, NONE, NONE, NONE, NONE, lies))
     '0.998 and 0.999'
     """
@@ -142,7 +145,7 @@ def cosine(value: float, digits: int = 2) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
-def ends(number: Number) -> tuple[str, str, str]:
+def ends(number: Reading) -> tuple[str, str, str]:
     """A cosine and the ends of its interval, with so many decimals that the ends differ, four at most."""
     low, high = next(
         (
@@ -155,10 +158,10 @@ def ends(number: Number) -> tuple[str, str, str]:
     return cosine(number.value, len(low.partition(".")[2])), low, high
 
 
-def told(number: Number) -> str:
+def told(number: Reading) -> str:
     """A cosine, with its interval where it has one.
 
-    >>> told(Number(0.1312, 0.1291, 0.1333)), told(Number(0.4))
+    >>> told(Reading(0.1312, 9, low=0.1291, high=0.1333)), told(Reading(0.4, 9))
     ('0.131 (95 % interval 0.129 to 0.133)', '0.40')
     """
     if not number.bounded:
@@ -167,11 +170,13 @@ def told(number: Number) -> str:
     return f"{value} (95 % interval {low} to {high})"
 
 
-def per_cent(number: Number) -> str:
+def per_cent(number: Reading) -> str:
     """A share with its interval, as per cents.
 
-    >>> per_cent(Number(0.8123, 0.8, 0.83)), per_cent(Number(0.0123)), per_cent(Number(0.4, 0.398, 0.402))
-    ('81 % (80 to 83 %)', '1.2 %', '40.0 % (39.8 to 40.2 %)')
+    >>> per_cent(Reading(0.8123, 9, low=0.8, high=0.83)), per_cent(Reading(0.0123, 9))
+    ('81 % (80 to 83 %)', '1.2 %')
+    >>> per_cent(Reading(0.4, 9, low=0.398, high=0.402))
+    '40.0 % (39.8 to 40.2 %)'
     """
     if not number.bounded:
         return share(number.value)
@@ -182,9 +187,9 @@ def per_cent(number: Number) -> str:
     return f"{value} % ({low} to {high} %)"
 
 
-def changed(kept: Number) -> str:
+def changed(kept: Reading) -> str:
     """The share that does not stay."""
-    return per_cent(Number(1 - kept.value, 1 - kept.high, 1 - kept.low))
+    return per_cent(Reading(1 - kept.value, kept.n, low=1 - kept.high, high=1 - kept.low))
 
 
 def share(value: float) -> str:
@@ -192,9 +197,14 @@ def share(value: float) -> str:
     return f"{_bare(value)} %"
 
 
-def rows_of(*numbers: Number) -> tuple[str, ...]:
-    """The rows that numbers come from, each once."""
-    return tuple(dict.fromkeys(number.source for number in numbers if number.source))
+def rows_of(*readings: SiteReading) -> tuple[str, ...]:
+    """The rows that a sentence rests on, each once: "before/mean_cosine_between"."""
+    return tuple(dict.fromkeys(_source(reading) for reading in readings if reading.measure))
+
+
+def _source(reading: SiteReading) -> str:
+    site = f"dimension.{reading.layer}/" if reading.kind == "dimension" else ""
+    return f"{reading.model}/{site}{reading.measure}"
 
 
 def _bare(value: float) -> str:

@@ -11,7 +11,7 @@ from isoscope.kinds.advise.figures import AS_IS, KEY, REPAIRED, cosine_panel, la
 from isoscope.kinds.advise.findings import Findings
 from isoscope.kinds.advise.judged import Said, cosine, crowded, share
 from isoscope.kinds.advise.sentences import PARTS, headline
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.figures.panels import Drawn, Panel
 from isoscope.show.measures import Family, Told
 from isoscope.show.page.page import page

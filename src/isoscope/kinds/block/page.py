@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from isoscope.kinds.block.figures import PASSED, SCORES, along_bias, histograms, passes, stages, units_of
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.charts import Chart
 from isoscope.show.colours import MODELS, Pair
 from isoscope.show.figures.panels import Drawn, Panel

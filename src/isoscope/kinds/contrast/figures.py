@@ -9,6 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from isoscope.formatting import short
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Axis, Chart, Ground, Series, Told, turned
 from isoscope.show.colours import GRID, Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
@@ -43,8 +44,8 @@ def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[s
         sure = bounded and not low <= 0 <= high
         arm, bar = str(line["arm"]), 1.6 if bounded else 0.8
         dots.append(
-            Dot(arms.index(arm), arm, line["value"], low, high, math.nan, colours[arm], telling(line),
-                hollow=not sure, bar=bar)
+            Dot(arms.index(arm), arm, Reading(line["value"], line["n"], low=low, high=high), colours[arm],
+                telling(line), hollow=not sure, bar=bar)
         )  # fmt: skip
     left = int(min(17 + 6.6 * max(map(len, arms), default=0), 170))
     margin = {"l": left, "r": 12, "t": 8, "b": 40}

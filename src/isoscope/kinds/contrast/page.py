@@ -14,7 +14,7 @@ import pandas as pd
 
 from isoscope.kinds.contrast.figures import colours_of, differences_chart, trials_chart
 from isoscope.kinds.contrast.sentences import CHANCE, LAYER, as_they_came, finding, findings, span
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.colours import Pair
 from isoscope.show.figures.panels import Drawn, Panel
 from isoscope.show.measures import Family, Told, title_of

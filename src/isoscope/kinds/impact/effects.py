@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from isoscope.formatting import short
+from isoscope.results.reading import Reading
 from isoscope.show.measures import Told, name_of
 from isoscope.show.readings import unique
 
@@ -29,24 +30,20 @@ Place = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class Effect:
-    """What one repair did to one score at one site; `x` is the anisotropy before and after."""
+    """How one repair changed one score at one site: `by` how much; `x` is the anisotropy before and after."""
 
     place: Place
     measure: str
     repair: str
     before: float
     after: float
-    value: float
-    low: float
-    high: float
-    n: int
-    note: str
+    by: Reading
     x: tuple[float, float]
 
     @property
     def verdict(self) -> str:
         """The word that its note begins with."""
-        return next((word for word in VERDICTS if self.note.startswith(word)), "undefined")
+        return next((word for word in VERDICTS if self.by.note.startswith(word)), "undefined")
 
     @property
     def site(self) -> str:
@@ -57,11 +54,11 @@ class Effect:
     def told(self) -> str:
         """The change with its interval.
 
-        >>> Effect(("layer", 0), "m", "r", 0.5, 0.6, 0.1, 0.05, 0.15, 9, "helped", (0.0, 0.0)).told()
+        >>> Effect(("layer", 0), "m", "r", 0.5, 0.6, Reading(0.1, 9, 0.0, 0.05, 0.15), (0.0, 0.0)).told()
         '+0.1 [0.05, 0.15]'
         """
-        sign = "+" if self.value > 0 else ""
-        return f"{sign}{short(self.value, 2)} [{short(self.low, 2)}, {short(self.high, 2)}]"
+        sign = "+" if self.by.value > 0 else ""
+        return f"{sign}{short(self.by.value, 2)} [{short(self.by.low, 2)}, {short(self.by.high, 2)}]"
 
 
 def effects(rows: pd.DataFrame) -> list[Effect]:
@@ -78,8 +75,8 @@ def effects(rows: pd.DataFrame) -> list[Effect]:
         measure = named.removesuffix(CHANGE)
         before, after = (value[place, each, measure] for each in (AS_IT_IS, repair))
         across = [value.get((place, each, ACROSS), math.nan) for each in (AS_IT_IS, repair)]
-        numbers = (before, after, float(str(number)), float(low), float(high))
-        found.append(Effect(place, measure, repair, *numbers, int(n), str(note), (across[0], across[1])))
+        by = Reading(float(str(number)), int(n), 0.0, float(low), float(high), str(note))
+        found.append(Effect(place, measure, repair, before, after, by, (across[0], across[1])))
     return found
 
 
@@ -121,7 +118,7 @@ def _did(own: Sequence[Effect]) -> str:
     """How many of these repairs help, or that none can be told to."""
     helped, hurt = ([each for each in own if each.verdict == word] for word in ("helped", "hurt"))
     if helped:
-        best = max(helped, key=lambda each: abs(each.value))
+        best = max(helped, key=lambda each: abs(each.by.value))
         some = f"{len(helped)} of {len(own)} repairs help{'s' * (len(helped) == 1)}, most {best.repair}"
         return f"{some if len(own) > 1 else f'{best.repair} helps'}, to {short(best.after)}"
     if len(own) == 1:
@@ -144,7 +141,7 @@ def finding(found: Sequence[Effect], told: Told) -> str:
 def _verdicts(own: Sequence[Effect]) -> str:
     parts = []
     for verdict in VERDICTS:
-        mine = sorted((each for each in own if each.verdict == verdict), key=lambda each: -abs(each.value))
+        mine = sorted((each for each in own if each.verdict == verdict), key=lambda each: -abs(each.by.value))
         if not mine:
             continue
         if verdict in ("helped", "hurt"):
@@ -152,8 +149,8 @@ def _verdicts(own: Sequence[Effect]) -> str:
         else:
             names = ", ".join(each.repair for each in mine)
         if verdict == "no difference":
-            least = max((each.high - each.low) / 2 for each in mine)
+            least = max((each.by.high - each.by.low) / 2 for each in mine)
             shown = f"one of {short(least, 2)} would have shown" if least else "all are alike"
-            verdict = f"no difference at n = {mine[0].n:,} ({shown})"
+            verdict = f"no difference at n = {mine[0].by.n:,} ({shown})"
         parts.append(f"{verdict}: {names}")
     return "; ".join(parts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from isoscope.kinds.impact.effects import AS_IT_IS, Effect, is_main, places
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
@@ -59,11 +60,11 @@ def arrow_chart(own: Sequence[Effect], found: Sequence[Effect], title: str) -> C
 
 
 def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:
-    low, high = each.before + each.low, each.before + each.high
+    low, high = each.before + each.by.low, each.before + each.by.high
     ends = [f"95 % interval {low:.6g} to {high:.6g}"] if not math.isnan(low) else []
     told = [
         Told(f"{each.before:.6g}", f"  {each.repair}", [f"at {each.x[0]:.6g}", "as it is"]),
-        Told(f"{each.after:.6g}", f"  {each.repair}", [*ends, f"at {each.x[1]:.6g}", each.note]),
+        Told(f"{each.after:.6g}", f"  {each.repair}", [*ends, f"at {each.x[1]:.6g}", each.by.note]),
     ]
     return Series(
         each.repair, each.x, (each.before, each.after), (math.nan, low), (math.nan, high), "arrow", told,
@@ -76,9 +77,9 @@ def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
     dots = []
     for row, each in enumerate(own):
         idle = each.verdict == "cannot matter"
-        told = Told(each.told(), f"  {each.repair}", [each.note])
+        told = Told(each.told(), f"  {each.repair}", [each.by.note])
         dots.append(
-            Dot(row, each.repair, each.value, each.low, each.high, math.nan, colours[each.repair], told,
+            Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
                 hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
         )  # fmt: skip
     names = [each.repair for each in own]

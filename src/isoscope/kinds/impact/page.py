@@ -24,7 +24,7 @@ from isoscope.kinds.impact.effects import (
     places,
 )
 from isoscope.kinds.impact.figures import arrows, changes, colours_of
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.colours import Pair
 from isoscope.show.figures.panels import Drawn, Panel
 from isoscope.show.measures import Family, Told, title_of

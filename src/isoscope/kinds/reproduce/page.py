@@ -15,7 +15,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.charts import Chart, prepared
 from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
 from isoscope.show.draw.plotly.charts import figure

@@ -23,7 +23,7 @@ from isoscope.show.figures.trajectories import HEIGHT as SMALL
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.section import Section, explanations
-from isoscope.show.readings import Reading, read
+from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
 _ALONG = ("cka_previous_checkpoint", "cka_last_checkpoint", "distance_to_last", "distance_from_previous")
@@ -100,7 +100,7 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     lines = []
     for measure in _ALONG:
         shown = [r for r in readings if r.measure == measure]
-        if any(r.finite for r in shown):
+        if any(r.known for r in shown):
             placed = _placed(shown, places)
             chart = trajectory(placed, axis, _with(places, placed), mapped=False)
             lines.append(Panel((measure,), title_of(measure, told), chart.remark, chart))
@@ -114,7 +114,7 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     return _section("checkpoints", family, words, lines, maps, colours, named, told, shown_places.key)
 
 
-def _placed(readings: list[Reading], places: Depths) -> list[Reading]:
+def _placed(readings: list[SiteReading], places: Depths) -> list[SiteReading]:
     """With the places that the page's layers have; weights, which have none, in the colour of no layer."""
     at = {name: place for place, name in places.names.items()}
     return [
@@ -124,7 +124,7 @@ def _placed(readings: list[Reading], places: Depths) -> list[Reading]:
     ]  # fmt: skip
 
 
-def _with(places: Depths, readings: list[Reading]) -> Depths:
+def _with(places: Depths, readings: list[SiteReading]) -> Depths:
     """The places of the page, and those of sites of which there are no rows."""
     more = {r.place: r.site for r in readings if r.kind != "training" and r.place not in places.names}
     return Depths(dict(sorted((places.names | more).items())))
@@ -161,7 +161,7 @@ def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel | None:
 def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     """Entropy with drift: by layer as two curves, by head as maps, along training and of the changes."""
     rows = own[own["measure"].astype(str).str.startswith("entropy_with_")]
-    every = [r for r in read(rows) if r.finite]
+    every = [r for r in read(rows) if r.known]
     panels, maps, named = [], [], []
     for drift in _DRIFTS:
         names = [f"entropy_with_{drift}_drift", f"entropy_with_{drift}_drift_changes"]
@@ -185,7 +185,7 @@ def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     return _section("entropy-and-drift", family, words, panels, maps, colours, named, told)
 
 
-def _curves(own: list[Reading], names: list[str]) -> Chart:
+def _curves(own: list[SiteReading], names: list[str]) -> Chart:
     series = []
     for name, (label, pair) in zip(names, _KEY, strict=True):
         mine = sorted((r for r in own if r.measure == name), key=lambda r: r.place)

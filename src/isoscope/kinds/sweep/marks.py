@@ -15,19 +15,19 @@ from isoscope.show.colours import INK, SOFT, Pair
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import Changed, StepAxis, spaced
 from isoscope.show.figures.trajectories import MOST_LINES, OWN, Depths
-from isoscope.show.readings import Reading
+from isoscope.show.readings import SiteReading
 
 SYMBOLS = {"jump": "diamond", "turn": "triangle-up"}
 SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 """The same marks as paths in a square of ten, for the key."""
 COLOURS: tuple[Pair, ...] = (INK, SOFT)
 
-Found = tuple[Changed, int, Reading]
+Found = tuple[Changed, int, SiteReading]
 """A change, the step at which it is drawn, and the reading there."""
 
 
 def mark_changes(
-    panel: Panel, changes: Sequence[Changed], readings: Sequence[Reading], axis: StepAxis, places: Depths
+    panel: Panel, changes: Sequence[Changed], readings: Sequence[SiteReading], axis: StepAxis, places: Depths
 ) -> Panel:
     """The panel with the changes of its measure marked on its lines."""
     only = next((kind for kind, name in KINDS.items() if panel.heading.endswith(f" · {name}")), None)
@@ -37,11 +37,11 @@ def mark_changes(
 
 
 def change_marks(
-    changes: Sequence[Changed], own: Sequence[Reading], axis: StepAxis, places: Depths
+    changes: Sequence[Changed], own: Sequence[SiteReading], axis: StepAxis, places: Depths
 ) -> list[Series]:
     """The intervals of the changes of these readings, and a mark for each on the line of its layer."""
     lined = set(spaced(sorted({r.place for r in own}), MOST_LINES))
-    at = {(r.measure, r.kind, r.layer, r.step): r for r in own if r.finite and r.place in lined}
+    at = {(r.measure, r.kind, r.layer, r.step): r for r in own if r.known and r.place in lined}
     found: list[Found] = []
     for change in changes:
         step = min(axis.steps, key=lambda other: abs(axis.at(other) - axis.at(change.step)))
@@ -83,7 +83,7 @@ def _marks(found: Sequence[Found], axis: StepAxis, places: Depths) -> list[Serie
     ]
 
 
-def _told(change: Changed, reading: Reading) -> Told:
+def _told(change: Changed, reading: SiteReading) -> Told:
     place = f"after step {change.low:,}, by step {change.high:,} (95 %)"
     return Told(f"{reading.site} {change.what}s", "", [place, change.words])
 

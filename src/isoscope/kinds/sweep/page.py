@@ -32,7 +32,7 @@ from isoscope.show.page.page import page
 from isoscope.show.page.section import Section, trained_section
 from isoscope.show.page.swept import Finding, Swept
 from isoscope.show.page.training import Training, training
-from isoscope.show.readings import Reading, unique
+from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 
 MOST_UNITS = 40
@@ -110,7 +110,7 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
 def _marked(
     panel: Panel,
     changes: Sequence[Changed],
-    readings: Sequence[Reading],
+    readings: Sequence[SiteReading],
     axis: StepAxis,
     places: Depths,
     marks: Sequence[Mark],

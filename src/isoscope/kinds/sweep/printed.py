@@ -46,7 +46,7 @@ def printed_sweep(read_: SweepRows, told: Told) -> dict[str, bytes]:
 def _trajectories(read_: SweepRows, told: Told) -> list[Chart]:
     rows, axis = read_.rows, read_.axis
     own = rows[rows["head"].isna() & rows["measure"].isin(PRINTED) & rows["step"].isin(axis.steps)]
-    readings = [r for r in read(own) if r.finite and r.kind in (*PLACES, *ATTENTION, "training")]
+    readings = [r for r in read(own) if r.known and r.kind in (*PLACES, *ATTENTION, "training")]
     places, changes = depths(readings), changes_of(read_.between)
     charts = []
     for measure in PRINTED:

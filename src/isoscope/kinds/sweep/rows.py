@@ -72,7 +72,7 @@ def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Ch
     found = []
     for r in read(own):
         what, _, measure = r.measure.partition("_in_")
-        if what in kinds and r.finite:
+        if what in kinds and r.known:
             low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
             found.append(Changed(what, measure, r.kind, r.layer, int(r.value), low, high, r.note))
     return found

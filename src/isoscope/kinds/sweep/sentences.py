@@ -15,7 +15,7 @@ from isoscope.results.trajectory import Trajectory
 from isoscope.show.figures.step_axis import Changed
 from isoscope.show.measures import Told, name_of
 from isoscope.show.page.swept import Finding
-from isoscope.show.readings import Reading, read, unique
+from isoscope.show.readings import SiteReading, read, unique
 
 _SURE = 0.01  # the p below which a correlation is counted
 _MUCH = 0.9  # a CKA above it is called nearly there
@@ -98,7 +98,7 @@ def _cluster(low: int, high: int, own: list[Changed], told: Told) -> str:
 
 def alike_words(between: pd.DataFrame) -> str:
     """From which checkpoint on each site is nearly what it is at the end, by CKA with the last."""
-    own = [r for r in read(between[between["measure"] == "cka_last_checkpoint"]) if r.finite]
+    own = [r for r in read(between[between["measure"] == "cka_last_checkpoint"]) if r.known]
     said = []
     for site in unique(r.site for r in own):
         line = {r.step or 0: r.value for r in own if r.site == site}
@@ -111,7 +111,7 @@ def alike_words(between: pd.DataFrame) -> str:
     return f"CKA with the last checkpoint is above {_MUCH} in {'; '.join(said)}." if said else ""
 
 
-def correlation_words(own: list[Reading]) -> str:
+def correlation_words(own: list[SiteReading]) -> str:
     """In how many heads (or layers) entropy goes with drift, as told for independent checkpoints."""
     said = []
     for drift, what in (("query", "queries"), ("key", "keys")):
@@ -128,7 +128,7 @@ def correlation_words(own: list[Reading]) -> str:
     return "\n".join(said)
 
 
-def _counted(own: list[Reading], name: str) -> str:
+def _counted(own: list[SiteReading], name: str) -> str:
     """The median, and how many are below and above 0 beyond chance; of heads where there are any."""
     mine = [r for r in own if r.measure == name]
     heads = [r for r in mine if r.head is not None]

@@ -16,7 +16,7 @@ from isoscope.show.measures import FAMILIES, Family, in_order, name_of, title_of
 from isoscope.show.page.section import Section, explanations
 from isoscope.show.page.training import Trained, Training
 from isoscope.show.panels import DASHED, INSTEAD
-from isoscope.show.readings import QUERY_KEY, Reading
+from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed
 
 _MAPPED = 2
@@ -29,15 +29,15 @@ _SHOWN = {
 """Measures of other families that a section shows; all others are in the rows."""
 
 
-def weight_trajectories(of: Training) -> list[tuple[Section, list[Reading]]]:
+def weight_trajectories(of: Training) -> list[tuple[Section, list[SiteReading]]]:
     """The sections of weights that have more than one step, with the readings of their lines."""
     made = [_section(of, family) for family in WEIGHED]
     return [section for section in made if section is not None]
 
 
-def _section(of: Training, family: str) -> tuple[Section, list[Reading]] | None:
+def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | None:
     own = [r for r in of.readings if WEIGHED[family](r.kind)]
-    named = in_order((r.measure for r in own if r.finite), family)
+    named = in_order((r.measure for r in own if r.known), family)
     shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
     named = [m for m in named if m in shown and INSTEAD.get(m) not in named]
     named.sort(key=shown.index if family != "vocabulary" else (*_SHOWN[family], *shown).index)
@@ -75,7 +75,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[Reading]] | None:
     return section, own
 
 
-def _placed(own: list[Reading], family: str, places: Depths) -> tuple[list[Reading], Depths]:
+def _placed(own: list[SiteReading], family: str, places: Depths) -> tuple[list[SiteReading], Depths]:
     """Layers by number; matrices and norms, which have none, in the order of their names."""
     if family == "query_key":
         names = {r.place: f"layer {r.layer}" for r in own if r.kind in QUERY_KEY}

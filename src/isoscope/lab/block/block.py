@@ -27,7 +27,9 @@ from isoscope.measures.table import choose
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 from isoscope.results.points import points_frame
-from isoscope.results.schema import Row, Run
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.run.observe.observe import describe, observe
 from isoscope.run.provenance import new_run
@@ -155,7 +157,7 @@ def read_unit(setting: Setting, unit: Unit, run: str = "") -> Answer:
     count = setting.sequences * setting.heads * setting.length
     at = (run, unit.model, unit.revision, None, "attention", 1, None)
     read = (scores.mean, scores.pooled_std, scores.smallest_weight)
-    rows += [Row(*at, name, value, count) for name, value in zip(EXPLANATIONS, read, strict=True)]
+    rows += [Row.at(*at, name, Reading(value, count)) for name, value in zip(EXPLANATIONS, read, strict=True)]
     rows += _passes(block, x[:AGAIN], setting.passes, unit, run)
     about = {"norm": unit.norm, "bias norm": unit.bias, "seed": unit.seed}
     return rows, {**seen.known(), **about}, points_frame(scores.points())

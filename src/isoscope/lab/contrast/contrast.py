@@ -31,7 +31,7 @@ from isoscope.lab.contrast.trial import (
 )
 from isoscope.lab.train.experiment import Experiment
 from isoscope.measures.table import choose
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.monitor.own import explained
 from isoscope.run.provenance import new_run

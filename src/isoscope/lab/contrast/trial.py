@@ -22,14 +22,14 @@ from isoscope.lab.tasks.base import Lesson, token_loss
 from isoscope.lab.train import probes
 from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.lab.train.training import AT_ONCE, Diverged, Training
-from isoscope.measures.base import Reading
 from isoscope.measures.on_data import EXPLANATIONS
 from isoscope.measures.table import choose, of_weights
 from isoscope.models.source import Model
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import open_weights
 from isoscope.results.points import points_frame
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.run.monitor.own import OWN, explained, own_rows
 from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.data import data_part
@@ -104,9 +104,10 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
             pass
     except Diverged as reason:
         steps = experiment.recipe.steps
-        lost = Row(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", float("nan"), 1)
+        nothing = Reading(math.nan, 1, note="the training went wrong")
+        lost = Row.at(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", nothing)
         words = f"{trial.unit}: {reason}"
-        return [replace(lost, note="the training went wrong")], {**about, "notes": [words]}, points_frame([])
+        return [lost], {**about, "notes": [words]}, points_frame([])
     about["seconds of training"] = round(time.perf_counter() - started, 2)
     about["parameters"] = sum(weight.numel() for weight in model.parameters())
     source = Model(model, trial.arm, trial.revision, step=experiment.recipe.steps)
@@ -165,13 +166,13 @@ def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame,
                     cast(tuple[Reading, ...], measure.read(each.record)), start=-1
                 ):
                     where = (each.site.kind, each.site.layer, None if head < 0 else head)
-                    rows.append(Row("", *at, *where, measure.name, **vars(reading)))
+                    rows.append(Row.at("", *at, *where, measure.name, reading))
         part = data_part(source, weights, probe_of(lesson), length=length)
     except IsoscopeError as reason:
         return rows, points_frame([]), [*said, str(reason)]
     rows += [row for row in part.rows if row.kind == KIND]
     rows += [
-        Row("", *at, KIND, layer, None, name, value, count)
+        Row.at("", *at, KIND, layer, None, name, Reading(value, count))
         for layer, name, value, count in propagation_rows(part.points)
     ]
     drawn = points_frame(one for one in head_points(heads) if one.picture != "propagation")
@@ -195,7 +196,7 @@ def _probed(source: Model, experiment: Experiment, address: str) -> Iterator[Row
     asked = questions_of(address, experiment.task, experiment.data, experiment.length)
     for layer, reading in probes.probe(source.module, asked).items():
         where = (source.name, source.revision, source.step, "layer", layer, None)
-        yield Row("", *where, probes.MEASURE, **vars(reading))
+        yield Row.at("", *where, probes.MEASURE, reading)
 
 
 def told_besides() -> Told:

@@ -28,9 +28,9 @@ from isoscope.data.documents import documents
 from isoscope.errors import IsoscopeError
 from isoscope.lab.tasks.base import Lesson, data_hash
 from isoscope.lab.tasks.images import images
-from isoscope.measures.base import Reading
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest, tap
+from isoscope.results.reading import Reading
 from isoscope.sites import Site
 from isoscope.stats.seen import home
 

@@ -12,9 +12,10 @@ from isoscope.papers.bao2024.models import SHALLOW, TASK
 from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, asked_of
 from isoscope.papers.bao2024.reading import at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
-from isoscope.papers.intervals import Interval, by_seed, correlation, over, over_seeds, paired
+from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import along, series
 from isoscope.papers.workshop import Workshop, read_training
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart, Series
 
 ALONG = "along training"
@@ -51,7 +52,7 @@ def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     return one.merge(two, on=place, suffixes=("", "_other")).dropna()
 
 
-def correlated(rows: pd.DataFrame, first: str, second: str) -> Interval:
+def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
     """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
     both = _beside(rows[rows["model"] == ALONG], first, second)
     each = [
@@ -61,7 +62,7 @@ def correlated(rows: pd.DataFrame, first: str, second: str) -> Interval:
     return over([one.value for one in each])
 
 
-def changed(rows: pd.DataFrame, shape: str, measure: str) -> Interval:
+def changed(rows: pd.DataFrame, shape: str, measure: str) -> Reading:
     """With LocAteR less without, at the end: mean over layers, paired by seed."""
     own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
     return paired(*(by_seed(own[own["model"] == arm(shape, each)]) for each in (NONE, MAIN)))

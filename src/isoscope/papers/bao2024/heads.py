@@ -11,9 +11,10 @@ from isoscope.formatting import short
 from isoscope.lab.train.checkpoints import due
 from isoscope.papers.bao2024.reading import PUBLIC, SHARES, Look, is_localised, looked, public, unread
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
-from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paired
+from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Trained, Workshop
+from isoscope.results.reading import Reading
 from isoscope.results.trajectory import FAILED, thinned
 from isoscope.show.charts import Chart, Series
 from isoscope.show.regimes import REGIMES
@@ -97,7 +98,7 @@ def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the share of each layer; layers are not independent, and the interval is nominal."""
     heads = rows[(rows["measure"] == "trace_on_data") & rows["head"].notna() & rows["value"].notna()]
     shares = heads.assign(value=is_localised(heads).astype(float)).groupby("layer")["value"].mean()
-    found: Interval = over([float(share) for share in shares])
+    found: Reading = over([float(share) for share in shares])
     return is_above(found, MOST, f"The share of localised heads of {name}, over its layers (nominal),")
 
 

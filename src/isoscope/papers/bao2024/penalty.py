@@ -22,9 +22,10 @@ from isoscope.papers.bao2024.models import (
 )
 from isoscope.papers.bao2024.reading import at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
-from isoscope.papers.intervals import Interval, by_seed, over_seeds, paired
+from isoscope.papers.intervals import by_seed, over_seeds, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop, read_training
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart, Series
 
 NONE = "none"
@@ -107,7 +108,7 @@ def _perplexity(rows: pd.DataFrame) -> pd.DataFrame:
     return own.assign(measure="perplexity", value=np.exp(own["value"]))
 
 
-def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Interval]:
+def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
     """What LocAteR changes, by measure: differences of means over layers, paired by seed.
 
     A variance is multiplied: its interval is of the ratio, by way of logarithms.
@@ -120,7 +121,7 @@ def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Interval]
         found[name] = paired(first, second)
     log = found[VARIANCE]
     value, low, high = (math.exp(end) for end in (log.value, log.low, log.high))
-    return {**found, VARIANCE: Interval(value, low, high, log.n)}
+    return {**found, VARIANCE: Reading(value, log.n, low=low, high=high)}
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
@@ -193,7 +194,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     return charts
 
 
-def _mean(rows: pd.DataFrame, shape: str) -> Interval:
+def _mean(rows: pd.DataFrame, shape: str) -> Reading:
     return over_seeds(rows[rows["model"] == arm(shape, NONE)])
 
 
@@ -217,7 +218,7 @@ def _groups(rows: pd.DataFrame) -> list[_Group]:
     ]
 
 
-def _dots(group: _Group, found: Sequence[Interval]) -> Series:
+def _dots(group: _Group, found: Sequence[Reading]) -> Series:
     x = [float(setting.rpartition("τ ")[2]) * group.aside for _, setting in group.arms]
     return series(group.name, x, found, style="dots")
 

@@ -21,14 +21,14 @@ from safetensors.torch import load_file
 from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast.trial import lesson_of, weigh_trial
 from isoscope.lab.train.reopen import experiment_of
-from isoscope.measures.base import Reading
 from isoscope.measures.table import of_weights
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
 from isoscope.papers.claims import Verdict, failed
 from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.points import points_frame
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import FAILED
 from isoscope.run.provenance import new_run
@@ -114,7 +114,7 @@ def head_rows(source: Model, length: int) -> Iterator[Row]:
             assert each is not None
             for head, reading in enumerate(cast(tuple[Reading, ...], measure.read(each.record)), start=-1):
                 where = (each.site.kind, each.site.layer, None if head < 0 else head)
-                yield Row("", *at, *where, measure.name, **vars(reading))
+                yield Row.at("", *at, *where, measure.name, reading)
 
 
 def together(rows: pd.DataFrame) -> pd.DataFrame:
@@ -127,10 +127,10 @@ def together(rows: pd.DataFrame) -> pd.DataFrame:
         for name, share in SHARES.items():
             part = own[own["measure"] == name]
             if len(part):
-                found.append(Row("", *at, share, float(is_localised(part).mean()), len(part)))
+                found.append(Row.at("", *at, share, Reading(float(is_localised(part).mean()), len(part))))
         lean = leans(own)
         if len(lean):
-            found.append(Row("", *at, "lean", float(lean.mean()), len(lean)))
+            found.append(Row.at("", *at, "lean", Reading(float(lean.mean()), len(lean))))
     return frame(found)
 
 

@@ -15,11 +15,12 @@ from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
-from isoscope.papers.intervals import Interval, by_seed, over, over_seeds, paired
+from isoscope.papers.intervals import by_seed, over, over_seeds, paired, widened
 from isoscope.papers.lines import series
 from isoscope.papers.scales import Size
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, Series
 
@@ -90,7 +91,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     lean = _of(rows, "lean")
     pooled = paired(by_seed(_trained(lean, False)), by_seed(_trained(lean, True)))
     parts = [is_below(slopes["lean"], 0, ""), is_above(pooled, 0, "")]
-    parts += [Verdict(False, "") for each in grown.values() if each.widened(len(grown)).below(0)]
+    parts += [Verdict(False, "") for each in grown.values() if widened(each, len(grown)).below(0)]
     told = "; ".join(f"{model} {each.said}" for model, each in grown.items())
     said = (
         f"At the start ‖W‖_F grows with width to the power {slopes['frobenius'].said} (1 for random W) and "
@@ -119,7 +120,7 @@ def _heads(rows: pd.DataFrame) -> int:
     return max(counts, key=lambda each: len({width for width, heads in shapes if heads == each}))
 
 
-def _slope(rows: pd.DataFrame, measure: str) -> Interval:
+def _slope(rows: pd.DataFrame, measure: str) -> Reading:
     """The power of the width with which a mean over heads goes, over seeds."""
     own = _of(rows, measure)
     found = []
@@ -131,7 +132,7 @@ def _slope(rows: pd.DataFrame, measure: str) -> Interval:
     return over(found)
 
 
-def _grown(rows: pd.DataFrame) -> Interval:
+def _grown(rows: pd.DataFrame) -> Reading:
     own = _of(rows, "lean")
     return paired(by_seed(_trained(own, False)), by_seed(_trained(own, True)))
 

@@ -20,11 +20,12 @@ from isoscope.papers.bao2024.walks import (
     walked,
 )
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
-from isoscope.papers.intervals import Interval, over, over_seeds
+from isoscope.papers.intervals import over, over_seeds
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
 from isoscope.results.points import points_frame
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.show.charts import Chart, Series
 from isoscope.show.regimes import REGIMES
 
@@ -77,24 +78,24 @@ def judge(rows: pd.DataFrame) -> Verdict:
     return replace(all_of(parts, said), details=details)
 
 
-def _named(rows: pd.DataFrame, measure: str) -> dict[str, Interval]:
+def _named(rows: pd.DataFrame, measure: str) -> dict[str, Reading]:
     """By regime, at the longest T."""
     own = rows[(rows["measure"] == measure) & (rows["n"] == GROWING[-1])]
     return {made.regime: over_seeds(own[own["model"] == made.regime]) for made in MADE}
 
 
-def _difference(rows: pd.DataFrame, name: str) -> Interval:
+def _difference(rows: pd.DataFrame, name: str) -> Reading:
     own = rows[(rows["model"] == name) & (rows["n"] == GROWING[-1])].pivot_table(
         index="revision", columns="measure", values="value"
     )
     return over((own["propagation_inside"] - own["propagation_outside"]).tolist())
 
 
-def _of(rows: pd.DataFrame, model: str, measure: str) -> Interval:
+def _of(rows: pd.DataFrame, model: str, measure: str) -> Reading:
     return over_seeds(rows[(rows["model"] == model) & (rows["measure"] == measure)])
 
 
-def _worst(rows: pd.DataFrame) -> Interval:
+def _worst(rows: pd.DataFrame) -> Reading:
     """The largest mean error of W for which the closed form is taken in every seed."""
     taken = rows[rows["measure"] == "closed_form"].groupby("model")["value"].min()
     names = [*taken[taken == 1].index, *(made.regime for made in MADE)]

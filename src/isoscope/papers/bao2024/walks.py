@@ -24,7 +24,8 @@ from isoscope.geometry.propagation import (
 from isoscope.geometry.spectra import Factors, QkSpectrum, factors
 from isoscope.kernels.spectra import qk_spectrum
 from isoscope.results.points import Points
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 
 KIND = "walk"
 PLACES = 64  # positions of a walk at which ρ is told
@@ -192,4 +193,4 @@ def within(made: Made, u: Tensor) -> Tensor:
 
 
 def _row(model: str, asked: Asked, length: int, measure: str, value: float) -> Row:
-    return Row("", model, f"seed {asked.seed}", None, KIND, None, None, measure, value, length)
+    return Row.at("", model, f"seed {asked.seed}", None, KIND, None, None, measure, Reading(value, length))

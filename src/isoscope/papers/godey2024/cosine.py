@@ -7,9 +7,10 @@ import pandas as pd
 from isoscope.formatting import listed
 from isoscope.papers.claims import WORDS, Claim, Found, Verdict, lacking, measured
 from isoscope.papers.godey2024.arms import states
-from isoscope.papers.intervals import Interval, of_row, over_seeds
+from isoscope.papers.intervals import of_row, over_seeds, within
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
 
 LEVEL = 0.1  # a mean cosine above it is called anisotropic here
@@ -21,11 +22,11 @@ def experiment(workshop: Workshop) -> Found:
     return Found(states(workshop))
 
 
-def most(rows: pd.DataFrame) -> Interval:
+def most(rows: pd.DataFrame) -> Reading:
     """The mean cosine in the most anisotropic layer of a model: over seeds, or that row's own interval."""
     if rows["revision"].nunique() == 1:
         return of_row(rows.sort_values("value").iloc[-1])
-    return over_seeds(rows, "max").within(-1, 1)
+    return within(over_seeds(rows, "max"), -1, 1)
 
 
 def at_the_end(rows: pd.DataFrame) -> pd.DataFrame:
@@ -54,13 +55,13 @@ def judge(rows: pd.DataFrame) -> Verdict:
     return Verdict(held, said + lacking(rows), details)
 
 
-def most_of_models(rows: pd.DataFrame) -> dict[str, Interval]:
+def most_of_models(rows: pd.DataFrame) -> dict[str, Reading]:
     """The most anisotropic layer of every model, of those that have a number; what enters does not count."""
     own = rows[(rows["measure"] == "mean_cosine_between") & (rows["layer"] > 0) & rows["value"].notna()]
     return {str(model): most(part) for model, part in own.groupby("model", sort=False)}
 
 
-def _share(found: dict[str, Interval]) -> tuple[bool | None, list[str], list[str]]:
+def _share(found: dict[str, Reading]) -> tuple[bool | None, list[str], list[str]]:
     """Whether nearly all are above the level; which surely are, and which surely are not."""
     above = [name for name, each in found.items() if each.above(LEVEL)]
     below = [name for name, each in found.items() if each.below(LEVEL)]

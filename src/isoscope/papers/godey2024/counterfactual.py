@@ -15,7 +15,7 @@ from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated
 from isoscope.papers.lines import along, series
 from isoscope.papers.workshop import Workshop, reopened
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.observe.observe import observe
 from isoscope.show.charts import Chart
 

@@ -8,6 +8,7 @@ nominal: verdicts hang on intervals over seeds, or over models where each is the
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import pandas as pd
@@ -16,10 +17,11 @@ from scipy import stats
 from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, measured
 from isoscope.papers.godey2024.arms import NO_ATTENTION, states
-from isoscope.papers.intervals import Interval, apart, correlation, over, paired
+from isoscope.papers.intervals import apart, correlation, over, paired, within
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.show.charts import Chart, Series
 
 POOLED = "all Transformers, pooled"
@@ -65,15 +67,15 @@ def _of(model: str, revision: str, part: pd.DataFrame) -> list[Row]:
             each = correlation(x, y, kind)
             p = getattr(stats, f"{kind}r")(x, y).pvalue if each.bounded else float("nan")
             note = f"nominal: p = {short(float(p), 2)}, layers are not independent"
-            rows.append(Row(*at, f"{kind}_{of}", each.value, each.n, 0.0, each.low, each.high, note))
+            rows.append(Row.at(*at, f"{kind}_{of}", replace(each, null=0.0, note=note)))
     gap = float((part["A"] - part["relative_drift"] ** 2).abs().mean())
-    return [*rows, Row(*at, GAP, gap, len(part), note="mean of |A − relative drift²|")]
+    return [*rows, Row.at(*at, GAP, Reading(gap, len(part), note="mean of |A − relative drift²|"))]
 
 
-def replicated(rows: pd.DataFrame) -> Interval:
+def replicated(rows: pd.DataFrame) -> Reading:
     """Over seeds, each the mean of its models; where models are there once, without seeds, over models."""
     seeds = rows.groupby("revision")["value"].mean()
-    return over((seeds if len(seeds) > 1 else rows["value"]).tolist()).within(-1, 1)
+    return within(over((seeds if len(seeds) > 1 else rows["value"]).tolist()), -1, 1)
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
@@ -204,7 +206,7 @@ def _within(rows: pd.DataFrame) -> list[Chart]:
     for measure, title in (("spearman_drift", "drift"), ("spearman_relative_drift", "relative drift")):
         mine = own[own["measure"] == measure]
         dots = [
-            series(name, [name], [over(mine[mine["model"] == name]["value"].tolist()).within(-1, 1)], "dots")
+            series(name, [name], [within(over(mine[mine["model"] == name]["value"].tolist()), -1, 1)], "dots")
             for name in names
         ]
         chart = Chart(

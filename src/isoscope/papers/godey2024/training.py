@@ -15,9 +15,10 @@ import pandas as pd
 from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.godey2024.clouds import clouds, draw_clouds
-from isoscope.papers.intervals import Interval, by_seed, over, paired
+from isoscope.papers.intervals import by_seed, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.workshop import Workshop, read_training
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart, Series
 
 MODEL = "characters, causal"
@@ -61,7 +62,7 @@ def ends(rows: pd.DataFrame, measure: str) -> tuple[dict[Hashable, float], dict[
     return by_seed(first), by_seed(last)
 
 
-def cosines(rows: pd.DataFrame) -> tuple[Interval, Interval, float]:
+def cosines(rows: pd.DataFrame) -> tuple[Reading, Reading, float]:
     """At the last step: mean |cos(q̄, k̄)| over heads; share of the rarer sign; what chance gives the first."""
     own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna() & rows["head"].notna()]
     last = own[own["step"] == own["step"].max()]
@@ -72,7 +73,7 @@ def cosines(rows: pd.DataFrame) -> tuple[Interval, Interval, float]:
     return sizes, over([float(share) for share in shares]), float(last["null"].max())
 
 
-def over_seeds_of(rows: pd.DataFrame) -> Interval:
+def over_seeds_of(rows: pd.DataFrame) -> Reading:
     """Over seeds, each the mean of its rows."""
     return over(list(by_seed(rows).values()))
 

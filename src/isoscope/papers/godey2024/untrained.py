@@ -11,10 +11,11 @@ import pandas as pd
 
 from isoscope.lab.block.block import Setting, Unit, read_unit, unit_of, units
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
-from isoscope.papers.intervals import Interval, over, paired
+from isoscope.papers.intervals import over, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
-from isoscope.results.schema import frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import frame
 from isoscope.show.charts import Chart
 
 BIASES = (0.0, 20.0, 50.0, 100.0, 200.0)
@@ -60,7 +61,7 @@ def read(asked: Asked) -> pd.DataFrame:
 
 def change(
     rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str
-) -> tuple[Interval, float, float]:
+) -> tuple[Reading, float, float]:
     """What the largest bias changes against none, paired by seed; and both biases."""
     found = _at(rows, norm, kind, layer, measure)
     ends = sorted(found["bias"].unique())

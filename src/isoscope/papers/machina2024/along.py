@@ -29,7 +29,7 @@ from isoscope.papers.machina2024.frequency import BY_BAND
 from isoscope.papers.machina2024.weighing import weigh_checkpoint
 from isoscope.papers.workshop import Trained, Workshop, read_training
 from isoscope.results.points import points_frame
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.results.store import RunFolder, open_run, read_run
 from isoscope.results.trajectory import thinned
 from isoscope.run.observe.observe import observe

@@ -12,8 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
+from isoscope.results.reading import Reading
 from isoscope.run.weigh.frequency import frequency_readings
 from isoscope.stats.seen import mix
 from isoscope.stats.types import Types

@@ -16,8 +16,9 @@ import pandas as pd
 from isoscope.formatting import short, spread
 from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Verdict, all_of, lacking
-from isoscope.papers.intervals import Interval, over, paired
+from isoscope.papers.intervals import over, paired
 from isoscope.papers.lines import along, series
+from isoscope.results.reading import Reading
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, Series
 
@@ -62,21 +63,21 @@ def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> 
     return found
 
 
-def levels(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> dict[str, Interval]:
+def levels(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> dict[str, Reading]:
     """The interval of every group."""
     return {group: over(list(own.values())) for group, own in by_group(rows, statistic).items()}
 
 
-def changes(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Interval]:
+def changes(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Reading]:
     """Second less first, paired by seed or model, of every group that has both."""
     one, other = by_group(first), by_group(second)
     return {group: paired(one[group], other[group]) for group in other if group in one}
 
 
-def brief(found: Mapping[str, Interval]) -> str:
+def brief(found: Mapping[str, Reading]) -> str:
     """The range of the groups' values, and all that their intervals cover.
 
-    >>> brief({"small": Interval(0.5, 0.25, 0.75, 3), "large": Interval(0.6, 0.5, 0.7, 3)})
+    >>> brief({"small": Reading(0.5, 3, low=0.25, high=0.75), "large": Reading(0.6, 3, low=0.5, high=0.7)})
     '0.5–0.6 [0.25, 0.75]'
     """
     each = list(found.values())
@@ -89,7 +90,7 @@ def brief(found: Mapping[str, Interval]) -> str:
 
 
 def concluded(
-    parts: Iterable[Verdict], said: str, rows: pd.DataFrame, details: Mapping[str, Mapping[str, Interval]]
+    parts: Iterable[Verdict], said: str, rows: pd.DataFrame, details: Mapping[str, Mapping[str, Reading]]
 ) -> Verdict:
     """Held where every part is; `said` with who was not measured, and every group's numbers behind it."""
     listed = [f"{name}: {told(found)}." for name, found in details.items() if found]
@@ -97,17 +98,17 @@ def concluded(
     return Verdict(whole.held, whole.said + lacking(rows), " ".join(listed))
 
 
-def told(found: Mapping[str, Interval]) -> str:
+def told(found: Mapping[str, Reading]) -> str:
     """Every group with its interval.
 
-    >>> told({"width 32": Interval(0.5, 0.25, 0.75, 3)})
+    >>> told({"width 32": Reading(0.5, 3, low=0.25, high=0.75)})
     'width 32 0.5 [0.25, 0.75]'
     """
     return ", ".join(f"{group} {each.said}" for group, each in found.items()) or "nothing"
 
 
 def every(
-    found: Iterable[Mapping[str, Interval]], against: Callable[[Interval, float, str], Verdict], level: float
+    found: Iterable[Mapping[str, Reading]], against: Callable[[Reading, float, str], Verdict], level: float
 ) -> list[Verdict]:
     """A verdict for every group of every one of these."""
     return [against(each, level, group) for one in found for group, each in one.items()]

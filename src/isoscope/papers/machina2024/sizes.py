@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, lacking, measured
-from isoscope.papers.intervals import Interval, correlation, of_row, over_seeds, paired
+from isoscope.papers.intervals import correlation, of_row, over_seeds, paired, widened
 from isoscope.papers.lines import along, series
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.arms import SIZES
@@ -26,6 +26,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS
 from isoscope.papers.workshop import Workshop
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
@@ -64,7 +65,7 @@ def _sizes(rows: pd.DataFrame) -> list[tuple[object, pd.Series]]:
     return list(own.groupby("model", sort=False)["value"])
 
 
-def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Interval:
+def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Reading:
     """Largest less smallest, paired by seed; of public models the rank correlation with size."""
     own = rows[rows["model"].isin(list(sizes))]
     if set(sizes) <= set(SIZES):
@@ -84,7 +85,7 @@ def judge_existence(rows: pd.DataFrame) -> Verdict:
     there = measured(rows)
     own = pick(there, STATES, COSINE)
     found = {str(model): _largest(part) for model, part in own.groupby("model", sort=False)}
-    isotropic = [name for name, each in found.items() if each.widened(len(found)).below(NEAR)]
+    isotropic = [name for name, each in found.items() if widened(each, len(found)).below(NEAR)]
     none = all(each.above(NEAR) for each in found.values()) and len(there) == len(rows)
     held = True if isotropic else False if none else None
     said = (
@@ -94,7 +95,7 @@ def judge_existence(rows: pd.DataFrame) -> Verdict:
     return Verdict(held, said + lacking(rows), told(found) + "." if found else "")
 
 
-def _largest(rows: pd.DataFrame) -> Interval:
+def _largest(rows: pd.DataFrame) -> Reading:
     """Over seeds; of a public model, which has none, over the sequences of that one place."""
     if rows["revision"].str.startswith("seed ").all():
         return over_seeds(rows, "max")
@@ -124,7 +125,7 @@ def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     return charts
 
 
-def _at_end(rows: pd.DataFrame) -> Interval:
+def _at_end(rows: pd.DataFrame) -> Reading:
     return over_seeds(rows) if len(rows) > 1 else of_row(rows.iloc[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, is_below, measured
-from isoscope.papers.intervals import Interval
+from isoscope.papers.intervals import widened
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.frequency import BANDS
 from isoscope.papers.machina2024.judging import (
@@ -23,6 +23,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import ALONG, GRADIENT
 from isoscope.papers.workshop import Workshop
+from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
 
 CORRELATION = "frequency_drift_correlation"
@@ -55,18 +56,18 @@ def judge_matrix(rows: pd.DataFrame) -> Verdict:
     return concluded(parts, said, rows, more)
 
 
-def _fails(found: list[Interval]) -> Verdict:
+def _fails(found: list[Reading]) -> Verdict:
     """Held (as this paper has it) where one of all is surely below 0, not where three are surely above."""
-    if any(each.widened(len(found)).below(0) for each in found):
+    if any(widened(each, len(found)).below(0) for each in found):
         return Verdict(True, "")
     return Verdict(False if len(found) == 3 and all(each.above(0) for each in found) else None, "")
 
 
-def _turned(each: Interval) -> Interval:
-    return Interval(-each.value, -each.high, -each.low, each.n)
+def _turned(each: Reading) -> Reading:
+    return Reading(-each.value, each.n, low=-each.high, high=-each.low)
 
 
-def _rare_less_frequent(rows: pd.DataFrame, kinds: tuple[str, ...]) -> dict[str, Interval]:
+def _rare_less_frequent(rows: pd.DataFrame, kinds: tuple[str, ...]) -> dict[str, Reading]:
     frequent, rare = (pick(rows, kinds, BAND.format(band)) for band in ("frequent", "rare"))
     return changes(frequent, rare)
 

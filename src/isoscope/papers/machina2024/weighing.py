@@ -12,7 +12,6 @@ import pandas as pd
 from torch import Tensor
 
 from isoscope.data.batch import as_batch
-from isoscope.measures.base import Reading
 from isoscope.models.entering import entering
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
@@ -20,7 +19,8 @@ from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Vocabulary, Weights
 from isoscope.papers.machina2024.frequency import Gradient, along_drift, bands, rows_by_frequency
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.run.observe.observe import look
 from isoscope.run.weigh.final_norm import FinalNorm
 from isoscope.run.weigh.frequency import added_counts, token_counts
@@ -141,7 +141,7 @@ def _rows(kind: str, readings: Mapping[str, Reading]) -> list[Row]:
 
 
 def _row(kind: str, measure: str, reading: Reading) -> Row:
-    return Row("", "", "", None, kind, None, None, measure, **vars(reading))
+    return Row.at("", "", "", None, kind, None, None, measure, reading)
 
 
 def _nothing() -> None:

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.advise.pairs import (
-    NEAREST,
-    Number,
     cosines,
     dimension_shares,
     hubs,
@@ -27,7 +25,9 @@ from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
 from isoscope.repair.fit.kinds import parse
 from isoscope.repair.fit.transforms import fit
-from isoscope.results.schema import Row
+from isoscope.repair.hubs import NEAREST
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.run.observe.observe import describe
 from isoscope.sites import Site
 
@@ -164,9 +164,8 @@ def _health(given: Halves, site: Site) -> list[Row]:
         "left_out": (float(given.left_out), given.seen),
         "no_direction": (float(given.no_direction), given.seen),
     }
-    return [_row(BEFORE, site, name, Number(value, n)) for name, (value, n) in found.items()]
+    return [_row(BEFORE, site, name, Reading(value, n)) for name, (value, n) in found.items()]
 
 
-def _row(model: str, site: Site, measure: str, number: Number) -> Row:
-    told = (number.value, number.n, number.null, number.low, number.high)
-    return Row("", model, "", None, site.kind, site.layer, None, measure, *told)
+def _row(model: str, site: Site, measure: str, reading: Reading) -> Row:
+    return Row.at("", model, "", None, site.kind, site.layer, None, measure, reading)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from isoscope.repair.advise.pairs import NEAREST, QUANTILES
+from isoscope.repair.advise.pairs import QUANTILES
+from isoscope.repair.hubs import NEAREST
 
 EXPLAINED: dict[str, dict[str, str]] = {
     **{

@@ -9,7 +9,6 @@ whole, so the mean over n/m groups varies as the whole does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,19 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
+from isoscope.repair.hubs import (
+    NEAREST,
+    anti_hubs_by_chance,
+    occurrences,
+    skewness_by_chance,
+    skewness_of_moments,
+)
+from isoscope.results.reading import Reading
 from isoscope.stats.intervals import LEVEL, Groups, have_enough, left
 from isoscope.stats.seen import GROUPS, mix
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Per cent of the pairs that lie below."""
-
-NEAREST = 10
-"""Neighbours of a vector that are looked at."""
 
 FEWEST_IN_GROUP = 24
 """Units, so that a group has 276 pairs and its 1 % quantile is not its least."""
@@ -33,17 +37,6 @@ FEWEST_IN_GROUP = 24
 MOST_GROUPS, LEAST_GROUPS = 16, 8
 DRAWS = 64
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Number:
-    """A value, of how many, what chance gives, and its 95 % interval where there is one."""
-
-    value: float
-    n: int
-    null: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
 
 
 def unit_groups(unit: Tensor, many: int = GROUPS) -> Tensor:
@@ -63,7 +56,7 @@ def cosines(points: Tensor, unit: Tensor) -> Tensor:
     return (pointing @ pointing.T).masked_fill(unit[:, None] == unit[None, :], -math.inf)
 
 
-def quantiles(table: Tensor, unit: Tensor) -> dict[int, Number]:
+def quantiles(table: Tensor, unit: Tensor) -> dict[int, Reading]:
     """Where so many per cent of the cosines [n, n] lie below, by the per cent."""
     units = len(torch.unique(unit))
     many = min(MOST_GROUPS, units // FEWEST_IN_GROUP)
@@ -75,7 +68,7 @@ def quantiles(table: Tensor, unit: Tensor) -> dict[int, Number]:
         spread = each.std(axis=0, ddof=1) / math.sqrt(many)
         reach = stats.t.ppf((1 + LEVEL) / 2, many - 1) * spread
     return {
-        per_cent: Number(float(value[i]), len(table), math.nan, float(value[i] - r), float(value[i] + r))
+        per_cent: Reading(float(value[i]), len(table), math.nan, float(value[i] - r), float(value[i] + r))
         for i, (per_cent, r) in enumerate(zip(QUANTILES, reach, strict=True))
     }
 
@@ -92,7 +85,7 @@ def nearest(table: Tensor) -> Tensor:
     return table.topk(NEAREST, dim=1).indices
 
 
-def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Number:
+def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Reading:
     """The mean share of a vector's nearest [n, k] that stay among them, with chance k/(n − 1).
 
     The interval is over vectors that ask, among the same neighbours.
@@ -106,31 +99,28 @@ def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Number:
     total, count, units = _by_group(share[:, None], unit)
     found = left(total)[:, 0] / left(count)
     low, high = _interval(found, count, units)
-    return Number(float(found[0]), n, k / (n - 1), max(low, 0.0), min(high, 1.0))
+    return Reading(float(found[0]), n, k / (n - 1), max(low, 0.0), min(high, 1.0))
 
 
-def hubs(near: Tensor, unit: Tensor) -> tuple[Number, Number]:
+def hubs(near: Tensor, unit: Tensor) -> tuple[Reading, Reading]:
     """Skewness of how often a vector is among the nearest [n, k] of others, and the share of those in none.
 
-    As `impact_hubs.hubness`, but neighbours within a unit do not count. Chance is a choice of neighbours by
-    lot: 1/√k and e^{−k}. Intervals keep each vector's count. A skewness is NaN where nothing varies.
+    Neighbours within a unit do not count. Intervals keep each vector's count.
     """
     n, k = near.shape
-    counts = np.bincount(near.flatten().numpy(), minlength=n)
-    times = torch.from_numpy(counts).double()
+    times = torch.from_numpy(occurrences(near.numpy(), n)).double()
     parts = torch.stack([times, times**2, times**3, (times == 0).double()], dim=1)
     total, count, units = _by_group(parts, unit)
     first, second, third, nobody = (left(total) / left(count)[:, None]).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skew = (third - 3 * first * second + 2 * first**3) / (second - first**2) ** 1.5
+    skew = skewness_of_moments(first, second, third)
     low, high = _interval(nobody, count, units)
     return (
-        Number(float(skew[0]), n, 1 / math.sqrt(k), *_interval(skew, count, units)),
-        Number(float(nobody[0]), n, math.exp(-k), max(low, 0.0), high),
+        Reading(float(skew[0]), n, skewness_by_chance(k), *_interval(skew, count, units)),
+        Reading(float(nobody[0]), n, anti_hubs_by_chance(k), max(low, 0.0), high),
     )
 
 
-def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[Number], list[Number]]:
+def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[Reading], list[Reading]]:
     """What share of the mean cosine each of the dimensions `order` [m] makes, and it with those before it.
 
     Dimension k adds (ΣS_k)² − ΣS_k² to the mean cosine between units, S the sum of û over a unit. Chance is a
@@ -148,8 +138,8 @@ def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[
         alone = parts[:, order.numpy()] / parts.sum(1, keepdims=True)
     chance = _largest(pointing.shape[1], len(order))
 
-    def told(found: Floats, null: float) -> Number:
-        return Number(float(found[0]), len(points), null, *_interval(found, count, units))
+    def told(found: Floats, null: float) -> Reading:
+        return Reading(float(found[0]), len(points), null, *_interval(found, count, units))
 
     joined = np.cumsum(alone, axis=1)
     return (

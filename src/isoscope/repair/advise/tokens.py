@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from isoscope.run.observe.observe import Progress, observe
 from isoscope.sites import Site
 

@@ -1,22 +1,24 @@
-"""Hubs: vectors that are among the nearest neighbours of many others, and vectors that are among nobody's.
-
-N_k(x) counts the vectors that have x among their k nearest by cosine. Where every vector chose its neighbours
-by chance, N_k would be nearly Poisson: skewness 1/√k, and e^{−k} of the vectors nobody's neighbour.
-"""
+"""Hubs as scores of an impact: how skewed neighbourhood is, and how many vectors are nobody's neighbour."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.errors import IsoscopeError
+from isoscope.repair.hubs import (
+    NEAREST,
+    anti_hubs,
+    anti_hubs_by_chance,
+    hub_skewness,
+    occurrences,
+    skewness_by_chance,
+)
 from isoscope.repair.impact.outcome import Array, Outcome
 from isoscope.repair.impact.scores import unit
 
-NEAREST = 10  # neighbours, as Radovanović et al. 2010 have it
 AT_ONCE = 1024
 
 
@@ -30,13 +32,13 @@ class Hubs:
 
     @property
     def skewness(self) -> float:
-        """E(N − k)³/σ³ (the mean of N is k); 0 where all are chosen alike."""
-        return float(skewness(self.occurrences[None])[0])
+        """The skewness of the occurrences."""
+        return float(hub_skewness(self.occurrences))
 
     @property
     def anti_hubs(self) -> float:
         """The share of vectors that are nobody's neighbour."""
-        return float((self.occurrences == 0).mean())
+        return float(anti_hubs(self.occurrences))
 
 
 def hubness(vectors: Array, k: int = NEAREST) -> Hubs:
@@ -57,16 +59,9 @@ def hubness(vectors: Array, k: int = NEAREST) -> Hubs:
         cosines = part @ directions.T
         cosines[np.arange(len(part)), np.arange(start, start + len(part))] = -np.inf
         near = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
-        counts += np.bincount(near.ravel(), minlength=n)
+        counts += occurrences(near, n)
         reach[start : start + len(part)] = np.take_along_axis(cosines, near[:, -1:], axis=1)[:, 0]
     return Hubs(counts, reach, k)
-
-
-def skewness(counts: Array) -> Array:
-    """The skewness of each row of `counts` [b, n], [b]; 0 where nothing varies."""
-    centred = counts - counts.mean(1, keepdims=True)
-    spread = np.sqrt((centred**2).mean(1))
-    return np.where(spread > 0, (centred**3).mean(1) / np.where(spread > 0, spread, 1) ** 3, 0.0)
 
 
 def hub_outcomes(vectors: Array, k: int = NEAREST) -> list[Outcome]:
@@ -77,8 +72,8 @@ def hub_outcomes(vectors: Array, k: int = NEAREST) -> list[Outcome]:
     found = hubness(vectors, k)
     counts = found.occurrences.astype(np.float64)
     scores: list[tuple[str, Callable[[Array], Array], float]] = [
-        ("hub_skewness", lambda at: skewness(counts[at]), 1 / math.sqrt(k)),
-        ("anti_hubs", lambda at: (counts[at] == 0).mean(1), math.exp(-k)),
+        ("hub_skewness", lambda at: hub_skewness(counts[at]), skewness_by_chance(k)),
+        ("anti_hubs", lambda at: anti_hubs(counts[at]), anti_hubs_by_chance(k)),
     ]
     return [
         Outcome(name, "vectors", len(counts), score, found.reach, "cosine", sign=-1, null=null)

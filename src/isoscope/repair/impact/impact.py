@@ -18,7 +18,8 @@ from isoscope.errors import IsoscopeError
 from isoscope.repair.before_after import SHOWN
 from isoscope.repair.fit.kinds import parse
 from isoscope.repair.fit.transforms import fit
-from isoscope.repair.impact.hubs import NEAREST, hub_outcomes
+from isoscope.repair.hubs import NEAREST
+from isoscope.repair.impact.hubs import hub_outcomes
 from isoscope.repair.impact.maps import Character, cannot_matter, character
 from isoscope.repair.impact.outcome import Array, Outcome
 from isoscope.repair.impact.overlap import Split
@@ -27,7 +28,7 @@ from isoscope.repair.impact.tasks import Look, some
 from isoscope.repair.impact.verdict import Change, changed
 from isoscope.repair.impact.words import CHANGE
 from isoscope.repair.keep.repair import Repair
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from isoscope.run.observe.observe import describe
 from isoscope.sites import Site
 
@@ -51,18 +52,9 @@ class Judged:
     def rows(self, run: str, revision: str, site: Site, seed: int) -> list[Row]:
         """Geometry, scores with their intervals, changes with their verdicts."""
         at = (run, self.label, revision, None, site.kind, site.layer, None)
-        found = [
-            Row(*at, row.measure, row.value, row.n, row.null, row.low, row.high, row.note)
-            for row in self.geometry
-        ]
-        for each in self.outcomes:
-            found.append(
-                Row(*at, each.measure, each.value, each.n, each.null, *each.interval(seed), each.note)
-            )
-        for change in self.changes:
-            ends = (change.low, change.high)
-            found.append(Row(*at, change.measure + CHANGE, change.value, change.n, 0.0, *ends, change.said()))
-        return found
+        found = [Row.at(*at, row.measure, row) for row in self.geometry]
+        found += [Row.at(*at, each.measure, each.reading(seed)) for each in self.outcomes]
+        return found + [Row.at(*at, each.measure + CHANGE, each.noted()) for each in self.changes]
 
     def notes(self) -> list[str]:
         """What was left out, and what the fit remarks."""

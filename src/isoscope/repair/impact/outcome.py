@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from isoscope.results.reading import Reading
+
 Array = np.ndarray[Any, Any]
 DRAWS = 2000
 ENDS = (2.5, 97.5)  # of a hundred
@@ -51,9 +53,9 @@ class Outcome:
         """The score of each of `DRAWS` draws with replacement, [draws]."""
         return _drawn(self, seed)
 
-    def interval(self, seed: int) -> tuple[float, float]:
-        """The 95 % interval of the score."""
-        return ends(self.drawn(seed))
+    def reading(self, seed: int) -> Reading:
+        """The score with its 95 % interval."""
+        return Reading(self.value, self.n, self.null, *ends(self.drawn(seed)), self.note)
 
 
 @lru_cache(maxsize=32)  # what was there before is held against every repair

@@ -23,7 +23,7 @@ from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs
 from isoscope.repair.impact.tasks import Task, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.run.observe.observe import describe
 from isoscope.run.provenance import new_run

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isoscope.repair.impact.outcome import Outcome, ends
+from isoscope.results.reading import Reading
 
 HELPED, HURT, SAME, CANNOT, UNDEFINED = "helped", "hurt", "no difference", "cannot matter", "undefined"
 EQUAL = 1e-5  # of 1: how far what a reader gives may be off where a map cannot matter: a search ends near
@@ -15,13 +16,10 @@ EQUAL = 1e-5  # of 1: how far what a reader gives may be off where a map cannot 
 
 @dataclass(frozen=True)
 class Change:
-    """The difference of a score, after less before, with its paired 95 % interval, and the verdict."""
+    """How a repair changed a score: `by` is after less before with its paired 95 % interval; the verdict."""
 
     measure: str
-    value: float
-    low: float
-    high: float
-    n: int
+    by: Reading
     per: str
     verdict: str
     why: str = ""
@@ -29,19 +27,23 @@ class Change:
     @property
     def least(self) -> float:
         """The smallest difference that would have shown: half of the interval's width."""
-        return (self.high - self.low) / 2
+        return (self.by.high - self.by.low) / 2
 
     def said(self) -> str:
         """The verdict in words.
 
-        >>> Change("spearman", 0.001, -0.002, 0.004, 1379, "pairs", SAME).said()
+        >>> Change("spearman", Reading(0.001, 1379, 0.0, -0.002, 0.004), "pairs", SAME).said()
         'no difference at n = 1,379 pairs (one of 0.003 would have shown)'
         """
         if self.verdict == SAME:
             shown = f"one of {self.least:.2g} would have shown" if self.least else "all are alike"
-            told = f"{SAME} at n = {self.n:,} {self.per} ({shown})"
+            told = f"{SAME} at n = {self.by.n:,} {self.per} ({shown})"
             return f"{told}; {self.why}" if self.why else told
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
+
+    def noted(self) -> Reading:
+        """The difference with the verdict as its note."""
+        return replace(self.by, note=self.said())
 
 
 def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
@@ -52,10 +54,10 @@ def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
     """
     value = after.value - before.value
     if math.isnan(value) or before.n != after.n:
-        nothing = Change(before.measure, value, math.nan, math.nan, after.n, after.per, UNDEFINED)
-        return replace(nothing, why="a score has no value")
+        difference = Reading(value, after.n, 0.0)
+        return Change(before.measure, difference, after.per, UNDEFINED, "a score has no value")
     low, high = ends(after.drawn(seed) - before.drawn(seed))
-    found = Change(before.measure, value, low, high, after.n, after.per, SAME)
+    found = Change(before.measure, Reading(value, after.n, 0.0, low, high), after.per, SAME)
     if reason:
         off = float(np.abs(after.seen - before.seen).max(initial=0.0))
         if off <= EQUAL * float(np.abs(before.seen).max(initial=1.0)):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from isoscope.errors import IsoscopeError
 from isoscope.models.blocks import plain_name
 from isoscope.models.weights import Weights, open_weights
-from isoscope.results.schema import Row
+from isoscope.results.row import Row
 from isoscope.run.observe.observation import Observation
 from isoscope.stats.queries import Queries
 

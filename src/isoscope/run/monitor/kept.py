@@ -15,7 +15,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import Run, frame
+from isoscope.results.row import frame
+from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 
 WAITING = 64  # steps that are held in memory while the disk refuses

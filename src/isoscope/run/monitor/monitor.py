@@ -29,7 +29,7 @@ from torch import nn
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model
-from isoscope.results.schema import frame
+from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
 from isoscope.run.monitor.gradients import EXPLANATIONS, Gradients
 from isoscope.run.monitor.identity import weights_sample

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.run.observe.observation import Observation
 
 OWN = "training"
@@ -23,7 +24,8 @@ def own_rows(values: Mapping[str, float], seen: Observation, run: str) -> Iterat
     for name, value in values.items():
         if name in measured:
             raise IsoscopeError(f"'{name}' is a measure of isoscope's own; give the number another name.")
-        yield Row(run, seen.model, seen.revision, seen.step, OWN, None, None, name, _number(name, value), 1)
+        reading = Reading(_number(name, value), 1)
+        yield Row.at(run, seen.model, seen.revision, seen.step, OWN, None, None, name, reading)
 
 
 def explained(names: Mapping[str, float]) -> dict[str, dict[str, object]]:

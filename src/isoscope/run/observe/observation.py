@@ -12,10 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from isoscope.measures.base import Measure, Reading, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.table import choose
 from isoscope.results.points import points_frame
-from isoscope.results.schema import Row, frame
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
@@ -47,19 +48,7 @@ class Observation:
         """The rows, marked with the run they belong to."""
         of_run = (run, self.model, self.revision, self.step)
         return [
-            Row(
-                *of_run,
-                site.kind,
-                site.layer,
-                head,
-                measure,
-                each.value,
-                each.n,
-                each.null,
-                each.low,
-                each.high,
-                each.note,
-            )
+            Row.at(*of_run, site.kind, site.layer, head, measure, each)
             for site, head, measure, each in self._readings
         ]
 

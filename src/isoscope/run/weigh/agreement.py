@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.propagation import TIED, profile_agreement
-from isoscope.measures.base import Reading, undefined
+from isoscope.measures.base import undefined
+from isoscope.results.reading import Reading
 from isoscope.run.weigh.looking import Walked
 from isoscope.run.weigh.predict import Predicted
 from isoscope.stats.intervals import FEW, enough, jackknife

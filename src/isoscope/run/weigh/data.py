@@ -16,7 +16,6 @@ from torch import Tensor
 from isoscope.data.batch import Batch, as_batch
 from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
-from isoscope.measures.base import Reading
 from isoscope.models.attention.tap import attention_tap
 from isoscope.models.entering import entering
 from isoscope.models.source import Model
@@ -24,7 +23,8 @@ from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Weights, open_weights
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.run.observe.memory import DEFAULT
 from isoscope.run.observe.observe import look
 from isoscope.run.weigh.final_norm import FinalNorm
@@ -135,7 +135,7 @@ class _Told:
     remarks: list[str] = field(default_factory=list)
 
     def add(self, kind: str, layer: int | None, head: int | None, measure: str, reading: Reading) -> None:
-        row = Row("", self.model, self.revision, self.step, kind, layer, head, measure, **vars(reading))
+        row = Row.at("", self.model, self.revision, self.step, kind, layer, head, measure, reading)
         self.rows.append(row)
 
 

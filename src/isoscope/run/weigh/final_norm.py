@@ -14,10 +14,10 @@ from torch import Tensor
 from isoscope.data.batch import Batch
 from isoscope.data.counting import select_counted
 from isoscope.errors import IsoscopeError
-from isoscope.measures.base import Reading
 from isoscope.measures.table import choose
 from isoscope.models.survey import Survey
 from isoscope.models.weights import Norm
+from isoscope.results.reading import Reading
 from isoscope.run.observe.observation import Observation
 from isoscope.run.weigh.norm_stages import (
     OUTPUT,

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.counting import select_counted
-from isoscope.measures.base import Reading, undefined
+from isoscope.measures.base import undefined
+from isoscope.results.reading import Reading
 
 LEAST = 10  # token types: fewer have no rank correlation worth a number
 

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.measures.base import Reading, undefined
+from isoscope.measures.base import undefined
 from isoscope.models.weights import Norm
+from isoscope.results.reading import Reading
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions

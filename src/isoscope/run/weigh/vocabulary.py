@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.partition import FormRows, largest
 from isoscope.measures.table import choose, of_weights
 from isoscope.measures.vocabulary import in_form
 from isoscope.results.points import Points
+from isoscope.results.reading import Reading
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Vectors

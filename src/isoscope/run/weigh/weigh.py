@@ -8,7 +8,6 @@ read from the address all the same, since what is loaded to run has no vocabular
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,14 +17,15 @@ import pandas as pd
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.measures.base import Measure, Reading
+from isoscope.measures.base import Measure
 from isoscope.measures.table import of_weights
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import SIDES, Weights, open_weights
 from isoscope.models.weights.files import Fault, told_together
 from isoscope.results.points import Points, points_frame
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
 from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
 from isoscope.run.weigh.weighed import UNREADABLE, Weighed
@@ -70,7 +70,7 @@ def weigh(
     _vocabulary(told, seed)
     _norm(told)
     lost = weights.opened.tensors.faults()
-    if told.rows and not any(row.measure not in _COUNTS and math.isfinite(row.value) for row in told.rows):
+    if told.rows and not any(row.measure not in _COUNTS and row.known for row in told.rows):
         raise _nothing(weights, ["every number in it that is weighed is NaN or Inf"], lost)
     if data is not None:
         source = running or _running(model, weights.revision or revision, config)
@@ -131,7 +131,7 @@ class _Told:
 
     def add(self, site: Site, head: int | None, measure: str, reading: Reading) -> None:
         row = (self.weights.model, self.weights.revision, None, site.kind, site.layer, head, measure)
-        self.rows.append(Row("", *row, **vars(reading)))
+        self.rows.append(Row.at("", *row, reading))
 
 
 def _heads(told: _Told, length: int, seed: int) -> list[HeadsWeighed]:

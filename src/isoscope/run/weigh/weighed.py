@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.weights import SIDES, Weights
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 
 UNREADABLE = (IsoscopeError, ValueError, RuntimeError, OSError)  # what a part that cannot be read raises
 

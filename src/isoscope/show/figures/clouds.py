@@ -134,7 +134,7 @@ def _told(rows: pd.DataFrame) -> dict[tuple[str, int, int], float]:
     last = max((r.step for r in readings if r.step is not None), default=None)
     values: dict[tuple[str, int, int], dict[str, float]] = {}
     for r in readings:
-        if r.step == last and r.finite and r.layer is not None and r.head is not None:
+        if r.step == last and r.known and r.layer is not None and r.head is not None:
             values.setdefault((r.kind, r.layer, r.head), {})[r.measure] = abs(r.value)
     return {at: math.prod(each.values()) for at, each in values.items() if len(each) == len(_PULLED)}
 

@@ -16,7 +16,7 @@ import pandas as pd
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Drawn, Panel, palette
-from isoscope.show.readings import PLACES, Reading, read
+from isoscope.show.readings import PLACES, SiteReading, read
 
 HEIGHT = 320
 LEAST_DECADES = 0.7
@@ -30,15 +30,15 @@ _UP = "mean_cosine"
 class Dot:
     """One layer of one model: how far it drifts, and how alike its vectors point."""
 
-    x: Reading
-    y: Reading
+    x: SiteReading
+    y: SiteReading
 
 
 def scatter(rows: pd.DataFrame) -> Drawn:
     """Mean cosine against relative drift, and against drift; without panels where either is not there."""
     readings = [r for r in read(rows) if r.head is None]
     colours = palette(readings)
-    sited = [r for r in readings if r.kind in PLACES and r.finite]
+    sited = [r for r in readings if r.kind in PLACES and r.known]
     up = {_at(r): r for r in sited if r.measure == _UP}
     panels = []
     for across, label in ACROSS.items():
@@ -82,7 +82,7 @@ def _begins(dot: Dot) -> bool:
     return dot.x.kind == "layer" and dot.x.layer == 0
 
 
-def _at(reading: Reading) -> tuple[str, int | None, str]:
+def _at(reading: SiteReading) -> tuple[str, int | None, str]:
     return reading.model, reading.step, reading.site
 
 

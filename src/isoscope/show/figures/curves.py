@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from isoscope.results.reading import Reading
 from isoscope.show.charts import (
     DASHES,
     HEIGHT,
@@ -24,7 +25,7 @@ from isoscope.show.charts import (
     null_line,
 )
 from isoscope.show.colours import MODELS, SOFT, Pair
-from isoscope.show.readings import LAYERED, Reading, unique
+from isoscope.show.readings import LAYERED, SiteReading, unique
 
 MOST_ASIDE = 0.12
 """Of a layer: curves further aside would look as if one followed the other."""
@@ -33,24 +34,24 @@ LOG_SPAN = 8.0
 _WRAPPED = 56  # letters of a line of a note
 
 
-def telling(reading: Reading) -> Told:
+def telling(reading: SiteReading) -> Told:
     """The hover text of a reading: its value, interval, null, n, site and note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
     ends = f"95 % interval {reading.low:.6g} to {reading.high:.6g}" if reading.bounded else "no interval"
     lines = [ends]
     lines += [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
-    lines += [f"n {reading.n:,}"] if reading.n is not None else []
+    lines += [f"n {reading.n:,}"]
     lines += [f"{reading.site}{step} of {reading.model}", *textwrap.wrap(reading.note, _WRAPPED)]
     return Told(f"{reading.value:.6g}", f"  {reading.measure}", lines)
 
 
-def wants_log(own: Sequence[Reading]) -> bool:
+def wants_log(own: Sequence[SiteReading]) -> bool:
     """Whether these values span so much that they want a logarithmic scale."""
     shown = [v for r in own for v in (r.value, r.null) if math.isfinite(v)]
     return bool(shown) and min(shown) > 0 and max(shown) > 1 and max(shown) / min(shown) > LOG_SPAN
 
 
-def range_of(own: Sequence[Reading], log: bool) -> tuple[float, float]:
+def range_of(own: Sequence[SiteReading], log: bool) -> tuple[float, float]:
     """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
     shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
     if log:
@@ -62,19 +63,19 @@ def range_of(own: Sequence[Reading], log: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def value_axis(own: Sequence[Reading]) -> Axis:
+def value_axis(own: Sequence[SiteReading]) -> Axis:
     """The axis of these values."""
-    shown = [r for r in own if r.finite]
+    shown = [r for r in own if r.known]
     log = wants_log(shown)
     return Axis(range=range_of(shown, log), log=log, most=6)
 
 
 def curves(
-    groups: Mapping[str, Sequence[Reading]],
+    groups: Mapping[str, Sequence[SiteReading]],
     colours: Mapping[str, Pair],
     along: str,
     *,
-    beside: Sequence[Reading] = (),
+    beside: Sequence[SiteReading] = (),
     up: Axis | None = None,
     apart: float = 0.0,
     height: int = HEIGHT,
@@ -112,8 +113,8 @@ def _looking(
 
 def _curve(
     name: str,
-    curve: Sequence[Reading],
-    own: Sequence[Reading],
+    curve: Sequence[SiteReading],
+    own: Sequence[SiteReading],
     along: str,
     shift: float,
     *,
@@ -122,13 +123,13 @@ def _curve(
     """Points in order, broken where a shallow model would be joined to the output across empty layers."""
     points = sorted(curve, key=lambda r: at(r, along))
     deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
-    shown: list[Reading | None] = []
+    shown: list[SiteReading | None] = []
     for before, point in zip([None, *points], points, strict=False):
         leaps = before is not None and before.kind == "layer" and point.kind != "layer"
         if along == "layer" and leaps and before is not None and before.layer != deepest:
             shown.append(None)
         shown.append(point)
-    known = [r if r and r.bounded and r.finite and bounded else None for r in shown]
+    known = [r if r and r.bounded and r.known and bounded else None for r in shown]
     return Series(
         name,
         [at(r, along) + shift if r else None for r in shown],
@@ -139,10 +140,12 @@ def _curve(
     )
 
 
-def _nulls(groups: Mapping[str, Sequence[Reading]], along: str, colours: Mapping[str, Pair]) -> list[Series]:
+def _nulls(
+    groups: Mapping[str, Sequence[SiteReading]], along: str, colours: Mapping[str, Pair]
+) -> list[Series]:
     """One dashed line where all curves have the same null, else one for each in its colour."""
     lines = {
-        name: {at(r, along): r.null for r in group if math.isfinite(r.null) and r.finite}
+        name: {at(r, along): r.null for r in group if math.isfinite(r.null) and r.known}
         for name, group in groups.items()
     }
     shared: dict[int, float] = {}
@@ -158,12 +161,12 @@ def _nulls(groups: Mapping[str, Sequence[Reading]], along: str, colours: Mapping
     return [null_line(list(line), list(line.values()), pair) for pair, line in ordered]
 
 
-def at(reading: Reading, along: str) -> int:
+def at(reading: SiteReading, along: str) -> int:
     """Where a reading stands on the axis."""
     return reading.place if along == "layer" else reading.step or 0
 
 
-def _axis(own: Sequence[Reading], along: str) -> Axis:
+def _axis(own: Sequence[SiteReading], along: str) -> Axis:
     if along != "layer":
         return Axis(along)
     numbered = sorted({r.place for r in own if r.kind in LAYERED})
@@ -178,28 +181,21 @@ def _axis(own: Sequence[Reading], along: str) -> Axis:
 
 @dataclass(frozen=True)
 class Dot:
-    """A number in a row of dots: its row and series, interval, null, colour, and how it looks."""
+    """A number in a row of dots: its row and series, its colour and how it looks."""
 
     row: float
     name: str
-    value: float
-    low: float
-    high: float
-    null: float
+    number: Reading
     colour: Pair
     told: Told
-    null_told: Told | None = None
     hollow: bool = False
     mark: str = "circle"
     bar: float = 2.0
 
 
-def dot_of(reading: Reading, row: float, colour: Pair, name: str = "") -> Dot:
-    """A reading as a dot."""
-    told = telling(reading)
-    low, high = (reading.low, reading.high) if reading.bounded else (math.nan, math.nan)
-    name = name or reading.model
-    return Dot(row, name, reading.value, low, high, reading.null, colour, told, told)
+def dot_of(reading: SiteReading, row: float, colour: Pair) -> Dot:
+    """A reading as a dot of its model."""
+    return Dot(row, reading.model, reading, colour, telling(reading))
 
 
 def rows_of_dots(
@@ -219,24 +215,23 @@ def rows_of_dots(
     `zero`: a dashed line stands at 0. `numbers` are written at the right edge, one per row.
     """
     series = []
-    nulls = [one for one in dots if math.isfinite(one.null)]
+    nulls = [one for one in dots if math.isfinite(one.number.null)]
     if nulls:
-        told = [one.null_told or Told("", f"null {one.null:.6g}") for one in nulls]
-        at_null = [one.null for one in nulls], [-float(one.row) for one in nulls]
-        series.append(
-            Series(
-                NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", size=2 * size, opacity=1
-            )
-        )
+        at_null = [one.number.null for one in nulls], [-float(one.row) for one in nulls]
+        told = [one.told for one in nulls]
+        look = Series(NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
+        series.append(replace(look, size=2 * size))
     for name in unique(one.name for one in dots):
         own = [one for one in dots if one.name == name]
         hollow = [one.hollow for one in own]
+        read_ = [one.number for one in own]
         series.append(
             Series(
-                name, [one.value for one in own], [-float(one.row) for one in own], [one.low for one in own],
-                [one.high for one in own], "dots", [one.told for one in own], colour=own[0].colour, size=size,
-                mark=own[0].mark, hollow=hollow[0] if len(set(hollow)) == 1 else hollow, bar=own[0].bar,
-                across=True, opacity=1, keyed=keyed,
+                name, [r.value for r in read_], [-float(one.row) for one in own],
+                [r.low if r.bounded else math.nan for r in read_],
+                [r.high if r.bounded else math.nan for r in read_], "dots", [one.told for one in own],
+                colour=own[0].colour, size=size, mark=own[0].mark, bar=own[0].bar, across=True, opacity=1,
+                hollow=hollow[0] if len(set(hollow)) == 1 else hollow, keyed=keyed,
             )
         )  # fmt: skip
     ticks = [(-float(i), name) for i, name in enumerate(names)]

@@ -23,7 +23,7 @@ from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.measures import Told, title_of
 from isoscope.show.panels import MAPS
-from isoscope.show.readings import Reading, models, read, steps
+from isoscope.show.readings import SiteReading, models, read, steps
 
 CELL = 22
 """Pixels a layer where there are few; many share `TALLEST`."""
@@ -53,7 +53,7 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
         last = steps(own)[-1:]
         own = [r for r in own if not last or r.step == last[0]]
-        if not any(r.finite for r in own):
+        if not any(r.known for r in own):
             continue
         title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
         remark = f"by head, step {last[0]:,}" if last else "by head"
@@ -88,14 +88,14 @@ def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
     return (*AMOUNT, *SIGNED) if panels else ()
 
 
-def head_map(own: Sequence[Reading], low: float, high: float) -> Chart:
+def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
     """The map of these readings of heads, layers down and heads across."""
     layers = sorted({r.layer for r in own if r.layer is not None})
     heads = sorted({r.head for r in own if r.head is not None})
     at = {(r.layer, r.head): r for r in own}
     cells = [[at.get((layer, head)) for head in heads] for layer in layers]
     many = len(layers) * len(heads) > MOST_TOLD
-    values = [r.value for r in own if r.finite]
+    values = [r.value for r in own if r.known]
     found = Map(
         heads, layers, [[r.value if r else math.nan for r in line] for line in cells], low, high,
         Axis("layer", ticks=ticks_of(layers), down=True), colour_bar(low, high, values), signed=low < 0,

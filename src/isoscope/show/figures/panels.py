@@ -24,7 +24,7 @@ from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
 from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, wants_log
 from isoscope.show.measures import Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.show.panels import BESIDE, DASHED, INSTEAD, SCALES, TOGETHER, TOLD_WHERE_ZERO
-from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, Reading, models, read, steps, unique
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, models, read, steps, unique
 
 LARGEST = "mean_cosine_between"
 """The measure whose panel is the largest: the headline speaks of it."""
@@ -90,7 +90,7 @@ class Plan:
     models: dict[str, Pair]
     kinds: tuple[str, ...] = ("",)
 
-    def shade(self, reading: Reading) -> str:
+    def shade(self, reading: SiteReading) -> str:
         """What tells this reading's curve from the others of its panel."""
         if len(self.shades) < 2:
             return reading.model
@@ -118,7 +118,7 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     told = told or {}
     kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION, *QUERY_KEY)
     whole = read(rows[rows["head"].isna()])
-    readings = [r for r in whole if r.finite and r.kind in kinds and shown_in(r.measure, family, told)]
+    readings = [r for r in whole if r.known and r.kind in kinds and shown_in(r.measure, family, told)]
     again = _again(unique(r.measure for r in readings), family, told)
     readings = [r for r in readings if r.measure not in again]
     if len(steps(readings)) > 1:
@@ -143,20 +143,20 @@ def _again(named: list[str], family: str, told: Told) -> set[str]:
     return set(named) - own - beside
 
 
-def palette(readings: Iterable[Reading]) -> dict[str, Pair]:
+def palette(readings: Iterable[SiteReading]) -> dict[str, Pair]:
     """The colour of every model that was measured, the same in all figures of a page."""
     names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
     return {name: MODELS[i % len(MODELS)] for i, name in enumerate(names)}
 
 
-def _drawn(readings: list[Reading], named: list[str]) -> list[str]:
+def _drawn(readings: list[SiteReading], named: list[str]) -> list[str]:
     """Without those that another is drawn instead of, and counts of nothing where there is more."""
     named = [m for m in named if INSTEAD.get(m) not in named]
     empty = [m for m in TOLD_WHERE_ZERO if not any(r.value for r in readings if r.measure == m)]
     return [m for m in named if m not in empty] or named
 
 
-def _plan(readings: list[Reading], family: str, colours: dict[str, Pair]) -> Plan:
+def _plan(readings: list[SiteReading], family: str, colours: dict[str, Pair]) -> Plan:
     sites = unique(_along_steps(r) for r in sorted(readings, key=lambda r: r.place))
     along_steps, names = steps(readings), {name: colours[name] for name in models(readings)}
     attended = tuple(kind for kind in KINDS if any(r.kind == kind for r in readings))
@@ -168,7 +168,7 @@ def _plan(readings: list[Reading], family: str, colours: dict[str, Pair]) -> Pla
     return Plan("layer", tuple(f"step {step:,}" for step in along_steps), names, kinds)
 
 
-def _along_steps(reading: Reading) -> str:
+def _along_steps(reading: SiteReading) -> str:
     """The site as a curve along the steps is called: attention by its layer, whatever its kind."""
     return f"layer {reading.layer}" if reading.kind in KINDS else reading.site
 
@@ -187,7 +187,7 @@ def _groups(named: list[str], together: Mapping[str, Collection[str]]) -> list[t
     return [(heading if len(group) > 1 else "", group) for heading, group in found.items()]
 
 
-def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
+def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
     alone = lone and len(plan.colours) == 1
     drawn: list[Panel] = []
     for heading, group in _groups([m for m in named if not (alone and BESIDE.get(m) in named)], TOGETHER):
@@ -230,13 +230,13 @@ def _curves(readings: list[Reading], named: list[str], plan: Plan, told: Told, l
 
 
 def _chart(
-    shown: list[Reading],
+    shown: list[SiteReading],
     plan: Plan,
-    shade: Callable[[Reading], str],
+    shade: Callable[[SiteReading], str],
     colours: Mapping[str, Pair],
     up: Axis,
     *,
-    beside: list[Reading] | None = None,
+    beside: list[SiteReading] | None = None,
     apart: float = 0.0,
     height: int = HEIGHT,
 ) -> Chart:
@@ -249,17 +249,17 @@ def _ranged(panel: Panel, ends: tuple[float, float]) -> Panel:
     return replace(panel, chart=replace(chart, x=replace(chart.across, range=ends)))
 
 
-def _labelled(labels: Mapping[str, str]) -> Callable[[Reading], str]:
+def _labelled(labels: Mapping[str, str]) -> Callable[[SiteReading], str]:
     return lambda reading: labels[reading.measure]
 
 
-def _remark(group: list[str], own: list[Reading], other: list[Reading], log: bool, told: Told) -> str:
+def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], log: bool, told: Told) -> str:
     dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
     called = DASHED.get(group[0], "") if any(math.isfinite(r.null) for r in own) else ""
     return ", ".join(filter(None, [dotted, called and f"dashed: {called}", "log scale" if log else ""]))
 
 
-def _dots(readings: list[Reading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
+def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
     drawn = []
     for heading, group in _groups(named, {**SCALES, **TOGETHER}):
         own = [r for r in readings if r.measure in group]

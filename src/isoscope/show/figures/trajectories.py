@@ -17,7 +17,7 @@ from isoscope.show.colours import GRID, MODELS, Pair, sequence
 from isoscope.show.figures.curves import range_of, wants_log
 from isoscope.show.figures.maps import colour_bar
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
-from isoscope.show.readings import ATTENTION, PLACES, Reading
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading
 
 MOST_LINES = 13
 MOST_KEYS = 7
@@ -48,7 +48,7 @@ class Depths:
         return tuple((self.names[place], self.colours[place]) for place in shown)
 
 
-def depths(readings: Sequence[Reading]) -> Depths:
+def depths(readings: Sequence[SiteReading]) -> Depths:
     """The places of these readings, by depth; the attention of block i stands where layer i does."""
     found = {
         r.place: r.site if r.layer is None else f"layer {r.layer}"
@@ -58,10 +58,10 @@ def depths(readings: Sequence[Reading]) -> Depths:
     return Depths(dict(sorted(found.items())))
 
 
-def trajectory(own: Sequence[Reading], axis: StepAxis, places: Depths, *, mapped: bool) -> Chart:
+def trajectory(own: Sequence[SiteReading], axis: StepAxis, places: Depths, *, mapped: bool) -> Chart:
     """The chart of one measure, of sites of one kind; its remark says what to know of its scale."""
     sites = sorted({r.place for r in own})
-    finite = [r for r in own if r.finite]
+    finite = [r for r in own if r.known]
     log = wants_log(finite)
     low, high = range_of(finite, log)
     lined = spaced(sites, MOST_LINES)
@@ -89,7 +89,7 @@ def trajectory(own: Sequence[Reading], axis: StepAxis, places: Depths, *, mapped
     )
 
 
-def _line(line: list[Reading], axis: StepAxis, colour: Pair) -> Series:
+def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
     at = {r.step: r for r in line}
     shown = [at[step] for step in axis.steps if step in at]
     bounded = any(r.bounded for r in line)
@@ -110,15 +110,15 @@ def _line(line: list[Reading], axis: StepAxis, colour: Pair) -> Series:
     )
 
 
-def _band(own: Sequence[Reading], axis: StepAxis) -> Series:
+def _band(own: Sequence[SiteReading], axis: StepAxis) -> Series:
     """From the least to the largest of all layers."""
-    values = {step: [r.value for r in own if r.step == step and r.finite] for step in axis.steps}
+    values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
     low, high = ([pick(values[step]) for step in shown] for pick in (min, max))
     return Series("all layers", [axis.at(step) for step in shown], low, low, high, "band", colour=GRID)
 
 
-def _null(own: list[Reading], axis: StepAxis, span: float, log: bool) -> list[Series]:
+def _null(own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> list[Series]:
     """One dashed line where all layers have nearly the same null."""
     nulls = {step: [r.null for r in own if r.step == step and math.isfinite(r.null)] for step in axis.steps}
     shown = [step for step in axis.steps if nulls[step] and (not log or min(nulls[step]) > 0)]
@@ -132,8 +132,8 @@ def _size(values: list[float], log: bool) -> float:
     return math.log10(max(values) / min(values)) if log else max(values) - min(values)
 
 
-def _map(own: Sequence[Reading], sites: list[int], axis: StepAxis, places: Depths, log: bool) -> Map:
-    at = {(r.place, r.step): r.value for r in own if r.finite and (not log or r.value > 0)}
+def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: Depths, log: bool) -> Map:
+    at = {(r.place, r.step): r.value for r in own if r.known and (not log or r.value > 0)}
     values = [[at.get((place, step), math.nan) for step in axis.steps] for place in sites]
     cells = [[math.log10(v) if log else v for v in line] for line in values]
     found = [z for line in cells for z in line if math.isfinite(z)]

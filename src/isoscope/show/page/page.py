@@ -15,7 +15,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.colours import GRID, INK, PAPER, SOFT
 from isoscope.show.draw.plotly.charts import figure
 from isoscope.show.draw.plotly.library import carried, library

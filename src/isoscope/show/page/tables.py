@@ -10,7 +10,7 @@ import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.show.measures import title_of
-from isoscope.show.readings import ATTENTION, QUERY_KEY, Reading, models, read, unique, where
+from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, unique, where
 
 MOST_ROWS = 1500
 """More rows make a browser slow; the page says how many it leaves out and where they are."""
@@ -62,7 +62,7 @@ def columns(lines: list[Line]) -> list[str]:
     return list(lines[0]) if lines else []
 
 
-def _line(reading: Reading, title: str, several: bool, stepped: bool) -> Line:
+def _line(reading: SiteReading, title: str, several: bool, stepped: bool) -> Line:
     line: Line = {"model": _words(reading.model)} if several else {}
     if stepped:
         line["step"] = _number(reading.step)
@@ -81,10 +81,10 @@ def _line(reading: Reading, title: str, several: bool, stepped: bool) -> Line:
 
 def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list[Note]:
     """What the rows and the units remark, each text once, with all it is on."""
-    grouped: dict[str, list[Reading]] = {}
+    grouped: dict[str, list[SiteReading]] = {}
     for reading in read(rows):
         part = reading.measure in NAMING or reading.kind == "comparison"
-        if reading.note and not (part and reading.finite):
+        if reading.note and not (part and reading.known):
             grouped.setdefault(reading.note, []).append(reading)
     units: dict[str, list[str]] = {}
     for unit, known in facts.items():
@@ -98,7 +98,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
     ]
 
 
-def _on(group: list[Reading]) -> str:
+def _on(group: list[SiteReading]) -> str:
     measures = unique(r.measure for r in group)
     steps = {r.step for r in group if r.step is not None}
     at = f" at {len(steps)} steps" if len(steps) > 1 else ""

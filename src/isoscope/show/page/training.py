@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from isoscope.results.schema import Run
+from isoscope.results.run import Run
 from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
 from isoscope.show.figures.panels import KINDS, Drawn, Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
@@ -21,7 +21,7 @@ from isoscope.show.figures.trajectories import LARGE, OWN, Depths, depths, traje
 from isoscope.show.measures import FAMILIES, Told, family_of, in_order, title_of
 from isoscope.show.page.alarms import COLOURS, Mark, Watch, marked, watch
 from isoscope.show.panels import BESIDE, DASHED, INSTEAD, TOLD_WHERE_ZERO
-from isoscope.show.readings import ATTENTION, PLACES, Reading, read, unique
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
 from isoscope.show.say.broken import rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
 
@@ -47,7 +47,7 @@ class Training:
     every: pd.DataFrame
     spoken: pd.DataFrame
     live: pd.DataFrame
-    readings: list[Reading]
+    readings: list[SiteReading]
     axis: StepAxis
     places: Depths
     watch: Watch | None
@@ -141,7 +141,7 @@ def trained(of: Training, family: str) -> Trained | None:
     """The figures of a family; None where none of its measures has a value."""
     kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION)
     own = [r for r in of.readings if r.kind in kinds and family_of(r.measure, of.told) == family]
-    by_measure: dict[str, list[Reading]] = {}
+    by_measure: dict[str, list[SiteReading]] = {}
     for r in own:
         by_measure.setdefault(r.measure, []).append(r)
     named = sorted(_drawn(by_measure, family), key=lambda m: m != _FIRST.get(family))
@@ -167,20 +167,20 @@ def drawn(of: Training, section: Trained) -> Drawn:
     return Drawn((*section.large, *section.small), of.places.key, (*own, *profile, *COLOURS, OWN))
 
 
-def _drawn(there: Mapping[str, list[Reading]], family: str) -> list[str]:
+def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:
     """The measures that are drawn, in order: without values none, and one of several forms of a thing."""
-    found = [m for m, own in there.items() if any(r.finite for r in own)]
-    found = [m for m in found if m not in TOLD_WHERE_ZERO or any(r.value for r in there[m] if r.finite)]
+    found = [m for m, own in there.items() if any(r.known for r in own)]
+    found = [m for m in found if m not in TOLD_WHERE_ZERO or any(r.value for r in there[m] if r.known)]
     return [m for m in in_order(found, family) if INSTEAD.get(m) not in found or m in _DRAWN_ANYWAY]
 
 
-def _panels(of: Training, measure: str, own: list[Reading], *, mapped: bool) -> list[Panel]:
+def _panels(of: Training, measure: str, own: list[SiteReading], *, mapped: bool) -> list[Panel]:
     """A panel, or one for each kind of attention where there are two."""
     crossed = [kind for kind in ATTENTION if any(r.kind == kind for r in own)]
     found = []
     for kind in crossed if len(crossed) > 1 else ("",):
         shown = [r for r in own if kind in ("", r.kind)]
-        if not any(r.finite for r in shown):
+        if not any(r.known for r in shown):
             continue
         chart = trajectory(shown, of.axis, of.places, mapped=mapped)
         null = f"dashed: {DASHED[measure]}" if measure in DASHED else ""
@@ -193,7 +193,7 @@ def _panels(of: Training, measure: str, own: list[Reading], *, mapped: bool) -> 
 def _profile(of: Training, measure: str) -> Panel | None:
     """The measure along the layers, a curve for each of a few steps."""
     whole = while_whole([r for r in of.readings if r.measure == measure])
-    steps = spaced(sorted({r.step for r in whole if r.step is not None and r.finite}), _MOST_PROFILES)
+    steps = spaced(sorted({r.step for r in whole if r.step is not None and r.known}), _MOST_PROFILES)
     rows = of.rows[(of.rows["measure"] == measure) & of.rows["step"].isin(steps) & of.rows["head"].isna()]
     made = figures(rows, family_of(measure, of.told), of.told)
     if not made.panels:
@@ -215,7 +215,7 @@ def live_figures(of: Training) -> Trained | None:
     panels = []
     for measure in named:
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
-        if any(r.finite for r in shown):
+        if any(r.known for r in shown):
             chart = trajectory(shown, axis, of.places, mapped=False)
             panels.append(Panel((measure,), title_of(measure, of.told), chart.remark, chart))
     return Trained((), tuple(panels), None, None, of.places) if panels else None

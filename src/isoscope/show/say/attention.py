@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isoscope.formatting import listed, plain, short, spread, two
-from isoscope.show.readings import ATTENTION, Reading, ends, numbered, of
+from isoscope.show.readings import ATTENTION, SiteReading, ends, numbered, of
 
 WELL_ABOVE = 3.0
 """A sink takes at least so many times what chance gives one key,"""
@@ -41,12 +41,12 @@ TIMES_CHANCE = 2.0
 class Sinks:
     """The layers that have a sink: those whose sink the mean query carries, and those where it stays."""
 
-    carried: tuple[Reading, ...]
-    stays: tuple[Reading, ...]
+    carried: tuple[SiteReading, ...]
+    stays: tuple[SiteReading, ...]
 
 
-def _by_kind(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Reading]], list[str]]:
-    def told(found: list[Reading]) -> list[str]:
+def _by_kind(write: Callable[[list[SiteReading]], list[str]]) -> Callable[[list[SiteReading]], list[str]]:
+    def told(found: list[SiteReading]) -> list[str]:
         own, cross = (write([r for r in found if r.kind == kind]) for kind in ATTENTION)
         if own and cross:
             cross[0] = f"Cross-attention: {cross[0][0].lower()}{cross[0][1:]}"
@@ -55,7 +55,7 @@ def _by_kind(write: Callable[[list[Reading]], list[str]]) -> Callable[[list[Read
     return told
 
 
-def _attention(found: list[Reading]) -> list[str]:
+def _attention(found: list[SiteReading]) -> list[str]:
     entropy, sink = _of(found, "normalised_entropy"), _of(found, "sink_mass")
     out = []
     if entropy:
@@ -74,7 +74,7 @@ def _attention(found: list[Reading]) -> list[str]:
     return out
 
 
-def _drift(found: list[Reading]) -> list[str]:
+def _drift(found: list[SiteReading]) -> list[str]:
     shares = _of(found, "drift_share")
     out = []
     if shares:
@@ -93,11 +93,11 @@ def _drift(found: list[Reading]) -> list[str]:
     return out
 
 
-def _share(top: Reading) -> str:
+def _share(top: SiteReading) -> str:
     return f"{percent(top.value)} of the variance of the scores within rows is drift"
 
 
-def _worth(found: list[Reading], top: Reading) -> str:
+def _worth(found: list[SiteReading], top: SiteReading) -> str:
     """The interval and the null of a drift share, and its cross term where that spoils it."""
     parts = [f"95 % interval {percent(top.low)} to {percent(top.high)}"] if top.bounded else []
     parts += [f"by chance {percent(top.null)}"] if math.isfinite(top.null) else []
@@ -105,7 +105,7 @@ def _worth(found: list[Reading], top: Reading) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _unclean(found: list[Reading], top: Reading) -> list[str]:
+def _unclean(found: list[SiteReading], top: SiteReading) -> list[str]:
     """The cross term in that layer, where the drift share is no clean split for it."""
     cross = _at(found, "cross_term", top)
     if cross is None or abs(cross.value) <= CLEAN:
@@ -113,7 +113,7 @@ def _unclean(found: list[Reading], top: Reading) -> list[str]:
     return [f"cross term {short(cross.value)}, so no clean split"]
 
 
-def _without(found: list[Reading], top: Reading) -> str:
+def _without(found: list[SiteReading], top: SiteReading) -> str:
     """What entropy does in that layer without the mean query, and without the control."""
     whole = _at(found, "normalised_entropy", top)
     without, random = (_at(found, f"normalised_entropy_without_{what}", top) for what in ("drift", "random"))
@@ -132,7 +132,7 @@ def _without(found: list[Reading], top: Reading) -> str:
     return text
 
 
-def find_sinks(found: list[Reading]) -> Sinks:
+def find_sinks(found: list[SiteReading]) -> Sinks:
     """The layers with a sink, by what becomes of it; none where an interval or a control is missing."""
     carried, stays = [], []
     for sink in _of(found, "sink_mass"):
@@ -150,7 +150,7 @@ def find_sinks(found: list[Reading]) -> Sinks:
     return Sinks(tuple(carried), tuple(stays))
 
 
-def _carried(found: list[Reading], sinks: list[Reading]) -> str:
+def _carried(found: list[SiteReading], sinks: list[SiteReading]) -> str:
     without, random = (
         [r for sink in sinks if (r := _at(found, f"sink_mass_without_{what}", sink))]
         for what in ("drift", "random")
@@ -163,7 +163,7 @@ def _carried(found: list[Reading], sinks: list[Reading]) -> str:
     return text
 
 
-def _queries(found: list[Reading]) -> list[str]:
+def _queries(found: list[SiteReading]) -> list[str]:
     out, parts = [], []
     for side in ("query", "key"):
         if drifts := _of(found, f"{side}_relative_drift"):
@@ -188,9 +188,9 @@ def _queries(found: list[Reading]) -> list[str]:
     return out
 
 
-def in_brief(readings: list[Reading]) -> str:
+def in_brief(readings: list[SiteReading]) -> str:
     """The sentence of the headline on the attention of one model at one step; empty where none is due."""
-    found = [r for r in readings if r.kind == "attention" and r.head is None and r.finite]
+    found = [r for r in readings if r.kind == "attention" and r.head is None and r.known]
     shares = [r for r in _of(found, "drift_share") if r.value > TIMES_CHANCE * r.null]
     parts = []
     if shares:
@@ -213,11 +213,11 @@ def percent(value: float) -> str:
     return f"{short(100 * value, 2)} %"
 
 
-def _of(found: list[Reading], measure: str) -> list[Reading]:
+def _of(found: list[SiteReading], measure: str) -> list[SiteReading]:
     return of(found, measure, ATTENTION)
 
 
-def _at(found: list[Reading], measure: str, beside: Reading) -> Reading | None:
+def _at(found: list[SiteReading], measure: str, beside: SiteReading) -> SiteReading | None:
     """The reading of this measure in the same layer."""
     return next((r for r in _of(found, measure) if r.site == beside.site), None)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from isoscope.formatting import short
-from isoscope.show.readings import ATTENTION, PLACES, Reading, ends, models, nulls, of, steps, where
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, nulls, of, steps, where
 from isoscope.show.say import attention as attended
 from isoscope.show.say import parts
 from isoscope.show.say import weights as weighed
@@ -20,14 +20,14 @@ MOST_TOLD = 3
 
 
 def _each(
-    write: Callable[[list[Reading]], list[str]], *, every_site: bool = False
-) -> Callable[[list[Reading]], str]:
+    write: Callable[[list[SiteReading]], list[str]], *, every_site: bool = False
+) -> Callable[[list[SiteReading]], str]:
     """Say it of each model at its last step, with the model and the step in front where there are several.
 
     `every_site` is for weights: others speak of clouds and attention only, whatever else has their measures.
     """
 
-    def told(readings: list[Reading]) -> str:
+    def told(readings: list[SiteReading]) -> str:
         sited = [r for r in readings if every_site or r.kind in (*PLACES, *ATTENTION)]
         names, out = models(sited), []
         for name in names[:MOST_TOLD]:
@@ -47,7 +47,7 @@ def _each(
     return told
 
 
-def _directions(found: list[Reading]) -> list[str]:
+def _directions(found: list[SiteReading]) -> list[str]:
     between, bare = of(found, "mean_cosine_between"), of(found, "mean_cosine")
     if not between:
         text = "There is only the mean cosine over all pairs, which pairs within one sequence inflate, "
@@ -75,7 +75,7 @@ def _directions(found: list[Reading]) -> list[str]:
     return out
 
 
-def _drift(found: list[Reading]) -> list[str]:
+def _drift(found: list[SiteReading]) -> list[str]:
     drifts, norms = of(found, "relative_drift"), of(found, "mean_norm")
     out = []
     told = [r for r in drifts if r.bounded and r.low > r.null]
@@ -110,7 +110,7 @@ def _drift(found: list[Reading]) -> list[str]:
     return out
 
 
-def _spectrum(found: list[Reading]) -> list[str]:
+def _spectrum(found: list[SiteReading]) -> list[str]:
     split, whole = of(found, "participation_ratio_split"), of(found, "participation_ratio")
     ratios, name = (split, "split-half participation ratio") if split else (whole, "participation ratio")
     out = []
@@ -136,7 +136,7 @@ def _spectrum(found: list[Reading]) -> list[str]:
     return out
 
 
-def _training(readings: list[Reading]) -> str:
+def _training(readings: list[SiteReading]) -> str:
     out = []
     losses = [r for r in readings if r.measure == "loss" and r.step is not None]
     for name in models(losses)[:MOST_TOLD]:
@@ -154,7 +154,7 @@ def _training(readings: list[Reading]) -> str:
     return " ".join(out)
 
 
-def _health(readings: list[Reading]) -> str:
+def _health(readings: list[SiteReading]) -> str:
     said = {
         "not_finite": ("vector is", "vectors are", "not finite (NaN or infinite)"),
         "zero_vectors": ("vector is", "vectors are", "zero and so without direction"),
@@ -173,7 +173,7 @@ def _health(readings: list[Reading]) -> str:
     return " ".join(out)
 
 
-SENTENCES: dict[str, Callable[[list[Reading]], str]] = {
+SENTENCES: dict[str, Callable[[list[SiteReading]], str]] = {
     "directions": _each(_directions),
     "drift": _each(_drift),
     "spectrum": _each(_spectrum),

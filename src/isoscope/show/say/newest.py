@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isoscope.results.schema import COLUMNS
+from isoscope.results.row import COLUMNS
 from isoscope.results.store import read_unit
 from isoscope.show.say.words import CLAIM
 

@@ -10,7 +10,7 @@ import math
 
 from isoscope.formatting import listed, short
 from isoscope.show.panels import TOGETHER
-from isoscope.show.readings import Reading, ends, nulls, of, unique, where
+from isoscope.show.readings import SiteReading, ends, nulls, of, unique, where
 
 MOST_NAMED = 4
 """So many models are told one by one in a comparison; more are told by their range."""
@@ -22,7 +22,7 @@ _BANDS = {
 _TOKENS = {"rare": "rare tokens", "in between": "tokens in between", "frequent": "frequent tokens"}
 
 
-def dimensions(found: list[Reading]) -> list[str]:
+def dimensions(found: list[SiteReading]) -> list[str]:
     """Outlier dimensions; massive activations and the largest number."""
     outliers, massive, largest = (
         of(found, m) for m in ("outlier_dimensions", "massive_activations", "largest_activation")
@@ -47,7 +47,7 @@ def dimensions(found: list[Reading]) -> list[str]:
     return [*out, f"{text[0].upper()}{text[1:]}."] if parts else out
 
 
-def _massive(there: list[Reading], top: Reading) -> str:
+def _massive(there: list[SiteReading], top: SiteReading) -> str:
     """How many stand where most do; other sites have as many or fewer."""
     stand = "activation stands" if top.value == 1 else "activations stand"
     text = f"{short(top.value)} massive {stand} in {where([top])}{_named(top)}"
@@ -60,17 +60,17 @@ def _massive(there: list[Reading], top: Reading) -> str:
     return text
 
 
-def _at(top: Reading, among: list[Reading]) -> str:
+def _at(top: SiteReading, among: list[SiteReading]) -> str:
     if len(among) == 1:
         return _named(top)
     return f" ({where([top])}: {top.note})" if top.note else f" ({where([top])})"
 
 
-def _named(reading: Reading) -> str:
+def _named(reading: SiteReading) -> str:
     return f" ({reading.note})" if reading.note else ""
 
 
-def tokens(found: list[Reading]) -> list[str]:
+def tokens(found: list[SiteReading]) -> list[str]:
     """Rare tokens against frequent ones, then one token over its contexts."""
     bands = next((text for verb, labels in _BANDS.items() if (text := _bands(found, verb, labels))), "")
     told = [r for r in of(found, "frequency_correlation") if r.bounded and (r.low > 0 or r.high < 0)]
@@ -89,7 +89,7 @@ def tokens(found: list[Reading]) -> list[str]:
     return out
 
 
-def _more_alike(who: str, found: list[Reading]) -> str:
+def _more_alike(who: str, found: list[SiteReading]) -> str:
     """By how much they are more alike than any two; where that is not so, or cannot be told, it is said."""
     above = [r for r in found if (r.low if r.bounded else r.value) > _chance(r)]
     if not above:
@@ -99,11 +99,11 @@ def _more_alike(who: str, found: list[Reading]) -> str:
     return f"{who} are more alike than any two by {_from_to(found)}{but}"
 
 
-def _chance(reading: Reading) -> float:
+def _chance(reading: SiteReading) -> float:
     return reading.null if math.isfinite(reading.null) else 0.0
 
 
-def _bands(found: list[Reading], verb: str, labels: dict[str, str]) -> str:
+def _bands(found: list[SiteReading], verb: str, labels: dict[str, str]) -> str:
     bands = {label: {r.site: r for r in of(found, measure)} for measure, label in labels.items()}
     there = [(label, sites) for label, sites in bands.items() if sites]
     if len(there) < 2:
@@ -126,7 +126,7 @@ def _bands(found: list[Reading], verb: str, labels: dict[str, str]) -> str:
     return ", and ".join(parts)
 
 
-def sequences(found: list[Reading]) -> list[str]:
+def sequences(found: list[SiteReading]) -> list[str]:
     """How much more alike one sequence is; what its mean leaves."""
     inside, residual = of(found, "intra_similarity_adjusted"), of(found, "rank_residual")
     out = []
@@ -140,7 +140,7 @@ def sequences(found: list[Reading]) -> list[str]:
     return out
 
 
-def layers(found: list[Reading]) -> list[str]:
+def layers(found: list[SiteReading]) -> list[str]:
     """Where the arrangement changes most, and what is left of the first layer's."""
     previous, first = of(found, "cka_previous"), of(found, "cka_first")
     out = []
@@ -159,7 +159,7 @@ def layers(found: list[Reading]) -> list[str]:
     return out
 
 
-def sample(found: list[Reading]) -> list[str]:
+def sample(found: list[SiteReading]) -> list[str]:
     """Dimensions among neighbours; how evenly the sphere is filled."""
     near, even = of(found, "intrinsic_dimension"), of(found, "uniformity")
     out = []
@@ -172,7 +172,7 @@ def sample(found: list[Reading]) -> list[str]:
     return out
 
 
-def partition(found: list[Reading]) -> list[str]:
+def partition(found: list[SiteReading]) -> list[str]:
     """Without the scale first, then as the vectors are."""
     unit, raw = of(found, "partition_isotropy_unit"), of(found, "partition_isotropy")
     out = []
@@ -183,7 +183,7 @@ def partition(found: list[Reading]) -> list[str]:
     return out
 
 
-def comparison(readings: list[Reading]) -> str:
+def comparison(readings: list[SiteReading]) -> str:
     """The rank correlations of each model and of all, with what they are worth."""
     out = []
     for drift in ("relative drift", "drift"):
@@ -205,17 +205,17 @@ def comparison(readings: list[Reading]) -> str:
     return "\n".join(out)
 
 
-def _correlated(reading: Reading) -> str:
+def _correlated(reading: SiteReading) -> str:
     return f"{reading.value:.2f}".replace("-", "−")
 
 
-def _worth(reading: Reading) -> str:
+def _worth(reading: SiteReading) -> str:
     """The layers and the p of the row's note; a p of 0 is a limit of its formula and left out."""
     p = reading.note if reading.note.startswith("nominal p") and reading.note != "nominal p = 0" else ""
     return f" ({', '.join(filter(None, [f'{reading.n} layers', p]))})"
 
 
-def generic(readings: list[Reading]) -> str:
+def generic(readings: list[SiteReading]) -> str:
     """The range of every measure, for a family that is not known here."""
     out = []
     for measure in unique(r.measure for r in readings):
@@ -225,7 +225,7 @@ def generic(readings: list[Reading]) -> str:
     return " ".join(out)
 
 
-def _from_to(found: list[Reading]) -> str:
+def _from_to(found: list[SiteReading]) -> str:
     top, low = ends(found)
     if len(found) == 1 or short(low.value) == short(top.value):
         return low.measured

@@ -8,18 +8,18 @@ outside both ends by more than `TURN` of the way that the measure went, or of it
 from __future__ import annotations
 
 from isoscope.formatting import short, spread
-from isoscope.show.readings import Reading, numbered, steps, where
+from isoscope.show.readings import SiteReading, numbered, steps, where
 from isoscope.show.say.broken import while_whole
 
 TURN = 0.25
 
 
-def changed(found: list[Reading], name: str, *, spanned: bool = True) -> str:
+def changed(found: list[SiteReading], name: str, *, spanned: bool = True) -> str:
     """The sentence on one measure, `name` as a sentence has it; empty where there are not two steps.
 
     Without `spanned`, which steps it is of has been said.
     """
-    found = [r for r in while_whole(found) if r.finite and r.head is None]
+    found = [r for r in while_whole(found) if r.known and r.head is None]
     if len(steps(found)) < 2:
         return ""
     first, last = steps(found)[0], steps(found)[-1]
@@ -33,7 +33,7 @@ def changed(found: list[Reading], name: str, *, spanned: bool = True) -> str:
     return f"{span} {moves}{_turn(found, pairs)}."
 
 
-def _moves(pairs: list[tuple[Reading, Reading]]) -> str:
+def _moves(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     rose = [(a, b) for a, b in pairs if b.low > a.high]
     fell = [(a, b) for a, b in pairs if b.high < a.low]
     still = [b for a, b in pairs if not (b.low > a.high or b.high < a.low)]
@@ -44,7 +44,9 @@ def _moves(pairs: list[tuple[Reading, Reading]]) -> str:
     return " and ".join(parts) + rest
 
 
-def _move(verb: str, group: list[tuple[Reading, Reading]], pairs: list[tuple[Reading, Reading]]) -> str:
+def _move(
+    verb: str, group: list[tuple[SiteReading, SiteReading]], pairs: list[tuple[SiteReading, SiteReading]]
+) -> str:
     a, b = max(group, key=lambda pair: abs(pair[1].value - pair[0].value))
     change = f"from {short(a.value)} to {short(b.value)}"
     if len(pairs) == 1:
@@ -55,7 +57,7 @@ def _move(verb: str, group: list[tuple[Reading, Reading]], pairs: list[tuple[Rea
     return f"{verb} {places}, most in {_places([b])} ({change})"
 
 
-def _numbers(pairs: list[tuple[Reading, Reading]]) -> str:
+def _numbers(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     if len(pairs) == 1:
         return f"went from {short(pairs[0][0].value)} to {short(pairs[0][1].value)}"
     a, b = max(pairs, key=lambda pair: abs(pair[1].value - pair[0].value))
@@ -63,14 +65,14 @@ def _numbers(pairs: list[tuple[Reading, Reading]]) -> str:
     return f"went from {spread([a.value for a, _ in pairs])} to {spread([b.value for _, b in pairs])}, {most}"
 
 
-def _ends(pairs: list[tuple[Reading, Reading]]) -> str:
+def _ends(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     return f"{spread([a.value for a, _ in pairs])}, then {spread([b.value for _, b in pairs])}"
 
 
-def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
+def _turn(found: list[SiteReading], pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     """The farthest peak or low on the way, where one stands out."""
     turns = []
-    by_site: dict[str, list[Reading]] = {}
+    by_site: dict[str, list[SiteReading]] = {}
     for r in found:
         by_site.setdefault(r.site, []).append(r)
     for a, b in pairs:
@@ -87,13 +89,13 @@ def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
     return f"; on the way it had {what} of {short(r.value)}{place} at step {r.step:,}"
 
 
-def _apart(one: Reading, other: Reading) -> bool:
+def _apart(one: SiteReading, other: SiteReading) -> bool:
     """Whether intervals do not overlap; where neither has one, numbers are all there is."""
     if not (one.bounded or other.bounded):
         return True
     return one.low > other.high or one.high < other.low
 
 
-def _places(readings: list[Reading]) -> str:
+def _places(readings: list[SiteReading]) -> str:
     """Layers by number whatever is read there: the section says what."""
     return numbered(readings) if all(r.layer is not None for r in readings) else where(readings)

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 
 from isoscope.formatting import listed, plain, short, spread, two
-from isoscope.show.readings import QUERY_KEY, Reading, ends, numbered
+from isoscope.show.readings import QUERY_KEY, SiteReading, ends, numbered
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
 
 LEAST = 0.01
@@ -48,15 +48,15 @@ _EVENLY = {
 _VOCABULARIES = {"input_vocabulary": "input vocabulary", "output_vocabulary": "output vocabulary"}
 
 
-def in_brief(found: list[Reading]) -> str:
+def in_brief(found: list[SiteReading]) -> str:
     """The sentences of the headline: heads, vocabularies and the norm, each where it was measured."""
     parts = [_placed(found), _both(found), _bias(found)]
     return " ".join(f"{part}." for part in parts if part)
 
 
-def in_short(found: list[Reading]) -> str:
+def in_short(found: list[SiteReading]) -> str:
     """The headline of weights of which the sentences above say nothing; empty where there are none."""
-    kinds = {r.kind: "" for r in found if r.finite}
+    kinds = {r.kind: "" for r in found if r.known}
     mine = {
         "queries and keys": any(kind in QUERY_KEY for kind in kinds),
         "vocabularies": any("_vocabulary" in kind for kind in kinds),
@@ -70,7 +70,7 @@ def in_short(found: list[Reading]) -> str:
     return "Nothing that was read of these weights is a number; the notes say why." if weighed else ""
 
 
-def localisation(found: list[Reading]) -> list[str]:
+def localisation(found: list[SiteReading]) -> list[str]:
     """Where heads would look, how symmetric W is, and whether what was measured follows."""
     out = []
     heads = _self_attention(found, "trace")
@@ -97,17 +97,17 @@ def localisation(found: list[Reading]) -> list[str]:
     return [*out, *_walks(found), *_agreements(found)]
 
 
-def _self_attention(found: list[Reading], measure: str) -> list[Reading]:
+def _self_attention(found: list[SiteReading], measure: str) -> list[SiteReading]:
     return [r for r in found if (r.measure, r.kind) == (measure, "query_key") and r.head is not None]
 
 
-def _on_data(found: list[Reading]) -> str:
+def _on_data(found: list[SiteReading]) -> str:
     heads = _self_attention(found, "trace_on_data")
     open_ = sum(regime_of(r) == UNDECIDED for r in heads)
     return f", {open_} with the covariance of the inputs’ increments in W" if heads else ""
 
 
-def _placed(found: list[Reading]) -> str:
+def _placed(found: list[SiteReading]) -> str:
     """Where heads would look; where the inputs were seen not to walk, that comes first."""
     heads = _self_attention(found, "trace")
     if not heads:
@@ -133,7 +133,7 @@ def _placed(found: list[Reading]) -> str:
     return f"For inputs that walk at random, {text}"
 
 
-def _place(name: str, heads: list[Reading], number: int) -> str:
+def _place(name: str, heads: list[SiteReading], number: int) -> str:
     """A regime in words: a half, or within 1/|tr W| of the middle, as a share of the length."""
     if name not in ("middle", "middle_early"):
         return f"{REGIMES[name].says} ({number})"
@@ -142,20 +142,20 @@ def _place(name: str, heads: list[Reading], number: int) -> str:
     return f"within {reach} % of the length {side} the middle ({number})"
 
 
-def _slopes(found: list[Reading]) -> list[Reading]:
-    return [r for r in found if r.measure == "walk_slope" and r.head is None and r.finite]
+def _slopes(found: list[SiteReading]) -> list[SiteReading]:
+    return [r for r in found if r.measure == "walk_slope" and r.head is None and r.known]
 
 
-def _stands(slope: Reading) -> bool:
+def _stands(slope: SiteReading) -> bool:
     """Whether inputs are nearer to standing still than to a walk: for the whole interval, if there is one."""
     return (slope.high if slope.bounded else slope.value) < WALK
 
 
-def _head(reading: Reading) -> str:
+def _head(reading: SiteReading) -> str:
     return f"layer {reading.layer} head {reading.head}"
 
 
-def _walks(found: list[Reading]) -> list[str]:
+def _walks(found: list[SiteReading]) -> list[str]:
     slopes = _slopes(found)
     if not slopes:
         return []
@@ -170,9 +170,9 @@ def _walks(found: list[Reading]) -> list[str]:
     return [f"{text}."]
 
 
-def _agreements(found: list[Reading]) -> list[str]:
+def _agreements(found: list[SiteReading]) -> list[str]:
     """How far attention ranks the places as predicted, and whether better than other heads predict."""
-    own = [r for r in found if r.measure == "propagation_agreement" and r.finite]
+    own = [r for r in found if r.measure == "propagation_agreement" and r.known]
     heads, layers = ([r for r in own if (r.head is None) == whole] for whole in (False, True))
     if not heads:
         return []
@@ -207,7 +207,7 @@ def fisher(chances: list[float]) -> float:
     return min(1.0, sum(map(math.exp, terms)))
 
 
-def vocabulary(found: list[Reading]) -> list[str]:
+def vocabulary(found: list[SiteReading]) -> list[str]:
     """The matrices as they are, centred and without their top directions; I(W); the hidden states beside."""
     out = []
     for kind, name in _VOCABULARIES.items():
@@ -234,7 +234,7 @@ def vocabulary(found: list[Reading]) -> list[str]:
     return out
 
 
-def _both(found: list[Reading]) -> str:
+def _both(found: list[SiteReading]) -> str:
     """The vocabularies there are in one sentence."""
     there = [(name, r) for kind, name in _VOCABULARIES.items() if (r := at(found, "mean_cosine", kind))]
     if not there:
@@ -248,7 +248,7 @@ def _both(found: list[Reading]) -> str:
     return text[0].upper() + text[1:]
 
 
-def grade(reading: Reading) -> str:
+def grade(reading: SiteReading) -> str:
     """The word that the mean cosine of a vocabulary earns."""
     above = reading.value - _null(reading)
     if above < LEAST:
@@ -258,11 +258,11 @@ def grade(reading: Reading) -> str:
     )
 
 
-def _null(reading: Reading) -> float:
+def _null(reading: SiteReading) -> float:
     return 0.0 if math.isnan(reading.null) else reading.null
 
 
-def _graded(found: list[Reading], kind: str) -> str:
+def _graded(found: list[SiteReading], kind: str) -> str:
     reading = at(found, "mean_cosine", kind)
     if reading is None:
         return ""
@@ -270,7 +270,7 @@ def _graded(found: list[Reading], kind: str) -> str:
     return f"The {_VOCABULARIES[kind]} is {grade(reading)}: {numbers}"
 
 
-def norm(found: list[Reading]) -> list[str]:
+def norm(found: list[SiteReading]) -> list[str]:
     """The norm's weights, and what its stages make of the cloud where there is data."""
     out = []
     size, outliers, bias = (
@@ -301,7 +301,7 @@ def norm(found: list[Reading]) -> list[str]:
     return out
 
 
-def _bias(found: list[Reading]) -> str:
+def _bias(found: list[SiteReading]) -> str:
     """What β does, where the intervals tell it, else how it lies to the vocabulary, where that is clear."""
     scaled, after = (at(found, "relative_drift", f"norm_{stage}") for stage in ("scaled", "output"))
     if scaled and after and _apart(scaled, after):
@@ -314,14 +314,14 @@ def _bias(found: list[Reading]) -> str:
     return ""
 
 
-def _apart(a: Reading, b: Reading) -> bool:
+def _apart(a: SiteReading, b: SiteReading) -> bool:
     return a.low > b.high or a.high < b.low
 
 
-def at(found: list[Reading], measure: str, kind: str) -> Reading | None:
+def at(found: list[SiteReading], measure: str, kind: str) -> SiteReading | None:
     """The reading of this measure at this kind of site, no head; None where there is no value."""
-    return next((r for r in found if (r.measure, r.kind, r.head) == (measure, kind, None) and r.finite), None)
+    return next((r for r in found if (r.measure, r.kind, r.head) == (measure, kind, None) and r.known), None)
 
 
-def _span(found: list[Reading]) -> str:
+def _span(found: list[SiteReading]) -> str:
     return spread([r.value for r in found], lambda value: short(value, 2))

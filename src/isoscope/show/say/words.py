@@ -15,7 +15,7 @@ from pathlib import PurePath
 import pandas as pd
 
 from isoscope.formatting import listed, plain, spread, two
-from isoscope.show.readings import Reading, models, of, read, steps, where
+from isoscope.show.readings import SiteReading, models, of, read, steps, where
 from isoscope.show.say.attention import in_brief
 from isoscope.show.say.broken import first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import SENTENCES
@@ -71,24 +71,24 @@ def headline(rows: pd.DataFrame) -> str:
     return " ".join(filter(None, [_broken(broken), clouds, attended, weighed]))
 
 
-def _broken(first: Reading | None) -> str:
+def _broken(first: SiteReading | None) -> str:
     return "" if first is None else f"{not_finite(first)}."
 
 
-def _weights(readings: list[Reading]) -> str:
+def _weights(readings: list[SiteReading]) -> str:
     """What is said of weights, of each model at its last step; empty where none were measured."""
     out = []
     for name in models(readings)[:MOST_NAMED]:
-        own = [r for r in readings if r.model == name and r.finite]
+        own = [r for r in readings if r.model == name and r.known]
         last = steps(own)[-1:]
         said = weights_in_brief([r for r in own if not last or r.step == last[0]])
         out += [f"{name}: {said[0].lower()}{said[1:]}" if said and len(models(readings)) > 1 else said]
     return " ".join(filter(None, out))
 
 
-def _clouds(readings: list[Reading]) -> str:
+def _clouds(readings: list[SiteReading]) -> str:
     asked = of(readings, CLAIM)
-    found = [r for r in asked if r.finite]
+    found = [r for r in asked if r.known]
     if not asked:
         return f"The {_SUBJECT} was not measured, so nothing is claimed about anisotropy."
     if not found:
@@ -102,12 +102,12 @@ def _clouds(readings: list[Reading]) -> str:
 
 def sentences(rows: pd.DataFrame, family: str) -> str:
     """One or two plain sentences for the figures of a family; empty where there is nothing to say."""
-    readings = [r for r in read(rows) if r.finite]
+    readings = [r for r in read(rows) if r.known]
     write = SENTENCES.get(family)
     return write(readings) if write else generic(readings)
 
 
-def grade(reading: Reading) -> str:
+def grade(reading: SiteReading) -> str:
     """The word this reading earns: one of `GRADES`, "untold" or, without an interval, "unsure".
 
     An interval under the null is untold too: over independent sequences the mean cosine is a squared
@@ -122,11 +122,11 @@ def grade(reading: Reading) -> str:
     return strong if reading.low > STRONG else middle if reading.low >= WEAK else weak
 
 
-def _null(reading: Reading) -> float:
+def _null(reading: SiteReading) -> float:
     return ISOTROPIC if math.isnan(reading.null) else reading.null
 
 
-def _sites(found: list[Reading]) -> str:
+def _sites(found: list[SiteReading]) -> str:
     groups = {word: [r for r in found if grade(r) == word] for word in (*GRADES, "untold", "unsure")}
     word, group = next((word, group) for word, group in groups.items() if group)
     rest = [r for r in found if grade(r) != word]
@@ -149,7 +149,7 @@ def _sites(found: list[Reading]) -> str:
     return f"{text}{_elsewhere(rest)}."
 
 
-def _elsewhere(rest: list[Reading]) -> str:
+def _elsewhere(rest: list[SiteReading]) -> str:
     told = [r for r in rest if grade(r) in GRADES]
     untold = [r for r in rest if grade(r) not in GRADES]
     parts = [f"in {where(told)} it is {spread([r.value for r in told], plain)}"] if told else []
@@ -157,7 +157,7 @@ def _elsewhere(rest: list[Reading]) -> str:
     return "; " + listed(parts) if parts else ""
 
 
-def _subject(group: list[Reading]) -> str:
+def _subject(group: list[SiteReading]) -> str:
     model = called(group[0].model)
     return model if all(r.kind == "cloud" for r in group) else f"{where(group)} of {model}"
 
@@ -171,7 +171,7 @@ def called(model: str) -> str:
     return PurePath(model).name if PurePath(model).is_absolute() else model
 
 
-def _training(found: list[Reading]) -> str:
+def _training(found: list[SiteReading]) -> str:
     first, last = steps(found)[0], steps(found)[-1]
     begun = {r.site: r for r in found if r.step == first}
     pairs = [(begun[r.site], r) for r in found if r.step == last and r.site in begun]
@@ -197,7 +197,7 @@ def _training(found: list[Reading]) -> str:
     return f"{span} the {_SUBJECT} {' and '.join(moves)}, where an isotropic cloud has {null}{rest}{turn}."
 
 
-def _move(verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
+def _move(verb: str, pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     a, b = max(pairs, key=lambda pair: abs(pair[1].value - pair[0].value))
     old, new = two(a.value, b.value)
     change = f"from {old} to {new}"
@@ -208,10 +208,10 @@ def _move(verb: str, pairs: list[tuple[Reading, Reading]]) -> str:
     return f"{verb} in {where(b for _, b in pairs)}, most in {where([b])} ({change})"
 
 
-def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
+def _turn(found: list[SiteReading], pairs: list[tuple[SiteReading, SiteReading]]) -> str:
     """The widest peak or trough between the two steps that the intervals tell from both ends."""
     turns: list[tuple[float, str]] = []
-    by_site: dict[str, list[Reading]] = {}
+    by_site: dict[str, list[SiteReading]] = {}
     for r in found:
         by_site.setdefault(r.site, []).append(r)
     for a, b in pairs:
@@ -228,7 +228,7 @@ def _turn(found: list[Reading], pairs: list[tuple[Reading, Reading]]) -> str:
     return f"; on the way it has {max(turns)[1]}" if turns else ""
 
 
-def _models(found: list[Reading]) -> str:
+def _models(found: list[SiteReading]) -> str:
     names = models(found)
     tops = []
     for name in names:
@@ -245,7 +245,7 @@ def _models(found: list[Reading]) -> str:
     return f"{the} {_SUBJECT} reaches {listed([_top(top) for top in tops])}{tail}"
 
 
-def _top(top: Reading) -> str:
+def _top(top: SiteReading) -> str:
     place = top.model if top.kind == "cloud" else f"{where([top])} of {top.model}"
     told = {"untold": " (not to be told from chance)", "unsure": " (without an interval)"}.get(grade(top), "")
     return f"{plain(top.value)} in {place}{told}"

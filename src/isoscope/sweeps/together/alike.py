@@ -16,7 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory, thinned
 from isoscope.sites import Site
 from isoscope.sweeps.work.samples import Sample, read_samples
@@ -128,7 +129,8 @@ def _row(of: Trajectory, place: tuple[int, str, Site, str], value: float, n: int
     step, other, site, name = place
     run, title = of.folder.run.id, of.folder.run.title
     null = math.nan if math.isnan(value) else 0.0
-    return Row(run, title, other, step, site.kind, site.layer, None, name, float(value), n, null, note=why)
+    reading = Reading(float(value), n, null, note=why)
+    return Row.at(run, title, other, step, site.kind, site.layer, None, name, reading)
 
 
 def _order(site: Site) -> tuple[bool, int]:

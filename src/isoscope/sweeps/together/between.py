@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
 from isoscope.sweeps.together import alike, changes, together
@@ -90,7 +91,7 @@ def _distances(of: Trajectory) -> Iterator[Row]:
                 continue
             value, note = _distance(prints, unit, other)
             place = (of.step_of[unit], "weights", None, None, name)
-            yield Row(run, title, "", *place, value, len(prints[unit].sketch), note=note)
+            yield Row.at(run, title, "", *place, Reading(value, len(prints[unit].sketch), note=note))
 
 
 def _distance(prints: Mapping[str, Fingerprint], unit: str, other: str) -> tuple[float, str]:

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory, thinned
 from isoscope.sweeps.together.change_model import JUMP, STRAY, TURN, Model, model
 
@@ -152,7 +153,17 @@ def change_rows(of: Trajectory, rows: pd.DataFrame, without: Sequence[int] = ())
     if len(steps) < LEAST:
         note = f"{FEW}; there are {len(steps)}"
         return [
-            Row(run, title, "", None, "checkpoints", None, None, "changes", math.nan, len(steps), note=note)
+            Row.at(
+                run,
+                title,
+                "",
+                None,
+                "checkpoints",
+                None,
+                None,
+                "changes",
+                Reading(math.nan, len(steps), note=note),
+            )
         ], 0
     names, values = _table(own, steps)
     found = find_changes(steps, values)
@@ -182,4 +193,4 @@ def _rows(
     for one in changes:
         where = (kind, layer, None, f"{one.kind}_in_{measure}")
         ends = (math.nan, math.nan) if one.kind == STRAY else (float(one.low), float(one.high))
-        yield Row(run, title, "", None, *where, float(one.step), n, math.nan, *ends, one.words)
+        yield Row.at(run, title, "", None, *where, Reading(float(one.step), n, math.nan, *ends, one.words))

@@ -26,7 +26,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from isoscope.results.schema import Row
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory
 
 ENTROPY = "normalised_entropy"
@@ -142,10 +143,9 @@ def _without(count: int) -> str:
 def _row(
     of: Trajectory, place: Place, measure: str, value: float, n: int, alone: float, changes: bool
 ) -> Row:
-    kind, layer, head = place
-    run, title = of.folder.run.id, of.folder.run.title
+    at = (of.folder.run.id, of.folder.run.title, "", None, *place, measure)
     if math.isnan(value):
-        return Row(run, title, "", None, kind, layer, head, measure, math.nan, n, note=FEW)
+        return Row.at(*at, Reading(math.nan, n, note=FEW))
     what = "changes" if changes else "checkpoints"
     note = f"p = {chance(value, alone):.2g}; as good as {alone:.0f} independent {what}"
-    return Row(run, title, "", None, kind, layer, head, measure, round(value, 12), n, 0.0, note=note)
+    return Row.at(*at, Reading(round(value, 12), n, 0.0, note=note))

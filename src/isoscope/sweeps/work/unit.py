@@ -22,7 +22,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import remembering
-from isoscope.results.schema import Row, frame
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder, read_run
 from isoscope.run.monitor.own import explained, own_rows
 from isoscope.run.observe.observation import Observation

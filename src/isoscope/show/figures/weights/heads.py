@@ -111,7 +111,7 @@ def _panel(name: str, there: set[str]) -> Panel:
 def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame) -> Head:
     last = [head for head in found if head[0] == max(unit for unit, *_ in found)]
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(["trace", "frobenius"])])
-    readings = at_last([r for r in readings if r.finite])
+    readings = at_last([r for r in readings if r.known])
     if len(models(readings)) != 1:  # which of them the last unit is of is not told
         return last[0]
     scales = {(r.kind, r.layer, r.head): r.value for r in readings if r.measure == "frobenius"}

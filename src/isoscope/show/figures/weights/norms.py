@@ -19,7 +19,7 @@ from isoscope.show.colours import MODELS, SOFT, Pair
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import FAMILIES, Told, title_of
-from isoscope.show.readings import Reading, at_last, models, read, unique
+from isoscope.show.readings import SiteReading, at_last, models, read, unique
 
 STAGES = {
     "norm_before": "before",
@@ -51,7 +51,7 @@ def is_norm(kind: str) -> bool:
 def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     """One panel a measure, the stages across, one colour a model; of several steps the last."""
     readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
-    readings = [r for r in readings if r.finite]
+    readings = [r for r in readings if r.known]
     colours = palette(readings)
     own = [r for name in colours for r in at_last([one for one in readings if one.model == name])]
     named = [measure for measure in SHOWN if any(r.measure == measure for r in own)]
@@ -69,7 +69,7 @@ def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     )
 
 
-def palette(readings: list[Reading]) -> dict[str, Pair]:
+def palette(readings: list[SiteReading]) -> dict[str, Pair]:
     """The colour of every model whose norm was taken apart."""
     return dict(zip(models(readings), cycle(MODELS), strict=False))
 
@@ -79,7 +79,7 @@ def label(kind: str) -> str:
     return (STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ")
 
 
-def _panel(own: Sequence[Reading], colours: Mapping[str, Pair]) -> Chart:
+def _panel(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
     edits = [kind for kind in EDITS if kind in kinds] + [k for k in kinds if k not in {**STAGES, **EDITS}]
@@ -114,7 +114,7 @@ def _panel(own: Sequence[Reading], colours: Mapping[str, Pair]) -> Chart:
 
 def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:
     """The norm's own numbers: model where there are several, measure, value, null, note."""
-    readings = [r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.finite]
+    readings = [r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.known]
     several = len(models(readings)) > 1
     order = {measure: at for at, measure in enumerate(FAMILIES["norm"].measures)}
     lines = []

@@ -20,7 +20,7 @@ from isoscope.formatting import short
 from isoscope.show.charts import Axis, Chart, Ground, Label, Series, Told
 from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import Panel, heading_of
-from isoscope.show.readings import QUERY_KEY, Reading, at_last, models, read
+from isoscope.show.readings import QUERY_KEY, SiteReading, at_last, models, read
 from isoscope.show.regimes import REGIMES, TRACES, regime_of
 
 HEIGHT = 460
@@ -44,7 +44,7 @@ LEAST, MOST, FAR = 0.03, 60.0, 12.0
 
 _EVEN = 0.012  # half the width of the area of even attention, of asinh θ
 
-Pairs = list[tuple[Reading, Reading]]
+Pairs = list[tuple[SiteReading, SiteReading]]
 """The trace and the scale of each head."""
 
 _TICKS = [sign * lead * 10.0**power for sign in (-1, 1) for power in range(6) for lead in (1, 3)]
@@ -72,7 +72,7 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     """
     asked = [*TRACES, *TRACES.values()]
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(QUERY_KEY)])
-    readings = [r for r in readings if r.finite]
+    readings = [r for r in readings if r.known]
     several, both = len(models(readings)) > 1, len({r.kind for r in readings}) > 1
     found: list[tuple[str, str, Pairs]] = []
     for (across, up), name, kind in product(TRACES.items(), models(readings), QUERY_KEY):
@@ -183,6 +183,6 @@ def _ground(outline: Iterable[tuple[float, float]], colour: Pair) -> Ground:
     return Ground(x, y, colour)
 
 
-def _telling(trace: Reading, scale: Reading, label: str) -> Told:
+def _telling(trace: SiteReading, scale: SiteReading, label: str) -> Told:
     lines = [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", trace.model]
     return Told(f"layer {trace.layer}, head {trace.head}", f": {label}", lines)

@@ -22,7 +22,7 @@ from isoscope.show.figures.albums import rounded
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.readings import Reading, at_last, models, read, unique
+from isoscope.show.readings import SiteReading, at_last, models, read, unique
 
 FORMS = {"": "as it is", "_centred": "centred", "_without_top": "without its top directions"}
 SIDES = {"input_vocabulary": "Input vocabulary", "output_vocabulary": "Output vocabulary"}
@@ -88,7 +88,7 @@ class Grid:
 
 def tables(rows: pd.DataFrame, told: Told) -> tuple[Grid, ...]:
     """One table a model, at its last step: a line a measure, a column a matrix that is there."""
-    readings = [r for r in read(rows[rows["head"].isna()]) if r.finite]
+    readings = [r for r in read(rows[rows["head"].isna()]) if r.known]
     vocabulary = [r for r in readings if r.kind in VOCABULARY]
     names = models(vocabulary)
     return tuple(
@@ -97,7 +97,7 @@ def tables(rows: pd.DataFrame, told: Told) -> tuple[Grid, ...]:
     )
 
 
-def _table(readings: list[Reading], heading: str, told: Told) -> Grid:
+def _table(readings: list[SiteReading], heading: str, told: Told) -> Grid:
     own = at_last(readings)
     columns = [kind for kind in VOCABULARY if any(r.kind == kind for r in own)]
     hidden = hidden_states(own)
@@ -125,7 +125,7 @@ def _table(readings: list[Reading], heading: str, told: Told) -> Grid:
     return Grid(heading, tuple(spans), tuple(labels), tuple(lines))
 
 
-def hidden_states(own: list[Reading]) -> list[Reading]:
+def hidden_states(own: list[SiteReading]) -> list[SiteReading]:
     """What is known of the vectors that leave the model: at the norm, the output, or the deepest layer."""
     kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
     there = [r for r in own if r.kind == kind]
@@ -133,7 +133,7 @@ def hidden_states(own: list[Reading]) -> list[Reading]:
     return [r for r in there if r.layer == deepest]
 
 
-def _entry(reading: Reading | None) -> Entry | None:
+def _entry(reading: SiteReading | None) -> Entry | None:
     if reading is None:
         return None
     null = short(reading.null) if math.isfinite(reading.null) else ""

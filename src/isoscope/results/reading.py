@@ -1,0 +1,74 @@
+"""A Reading is a number with its uncertainty: one type from the record to the page and the papers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from isoscope.formatting import short, spread
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A value, how many units it is of, its null, its 95 % interval and a note; NaN for what does not exist.
+
+    Nothing is decided without an interval: a reading that has none lies neither above nor below any level.
+    """
+
+    value: float
+    n: int
+    null: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    note: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is finite."""
+        return math.isfinite(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval: both ends are finite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def above(self, level: float) -> bool:
+        """Whether the whole interval lies above a level; False without an interval.
+
+        >>> Reading(0.5, 9, low=0.4, high=0.6).above(0.3), Reading(0.5, 9).above(0.3)
+        (True, False)
+        """
+        return self.bounded and self.low > level
+
+    def below(self, level: float) -> bool:
+        """Whether the whole interval lies below a level; False without an interval."""
+        return self.bounded and self.high < level
+
+    @property
+    def interval(self) -> str:
+        """The interval as text; empty where there is none."""
+        return spread([self.low, self.high]) if self.bounded else ""
+
+    @property
+    def measured(self) -> str:
+        """The value and its interval, as a sentence has them.
+
+        >>> Reading(0.5, 9, low=0.4, high=0.6).measured, Reading(0.5, 9).measured
+        ('0.5 (95 % interval 0.4–0.6)', '0.5')
+        """
+        return f"{short(self.value)} (95 % interval {self.interval})" if self.bounded else short(self.value)
+
+    @property
+    def said(self) -> str:
+        """The value with its interval in brackets, or the words that there is none.
+
+        >>> Reading(0.3125, 5, low=0.25, high=0.375).said, Reading(0.5, 1).said
+        ('0.312 [0.25, 0.375]', '0.5 [no interval]')
+        """
+        ends = f"{short(self.low)}, {short(self.high)}" if self.bounded else "no interval"
+        return f"{short(self.value)} [{ends}]"
+
+    @property
+    def brief(self) -> str:
+        """The value and its interval without the words "95 % interval", for later numbers of a sentence."""
+        return f"{short(self.value)} ({self.interval})" if self.bounded else short(self.value)

@@ -1,0 +1,79 @@
+"""A Row is a Reading with its coordinates: run, model, revision, step, site, head and measure.
+
+The columns are fixed and specified in `docs/format.md`. Nothing here needs torch, so results can be read
+anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+
+import pandas as pd
+
+from isoscope.results.reading import Reading
+
+COLUMNS: dict[str, str] = {
+    "run": "str",
+    "model": "str",
+    "revision": "str",
+    "step": "Int64",
+    "kind": "str",
+    "layer": "Int64",
+    "head": "Int64",
+    "measure": "str",
+    "value": "float64",
+    "n": "Int64",
+    "null": "float64",
+    "low": "float64",
+    "high": "float64",
+    "note": "str",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Reading):
+    """A reading and where it was taken: one line of a run's table."""
+
+    run: str
+    model: str
+    revision: str
+    step: int | None
+    kind: str
+    layer: int | None
+    head: int | None
+    measure: str
+
+    @classmethod
+    def at(
+        cls,
+        run: str,
+        model: str,
+        revision: str,
+        step: int | None,
+        kind: str,
+        layer: int | None,
+        head: int | None,
+        measure: str,
+        reading: Reading,
+    ) -> Row:
+        """A reading put at these coordinates, which stand in the order of the columns."""
+        return cls(
+            *(reading.value, reading.n, reading.null, reading.low, reading.high, reading.note),
+            run=run,
+            model=model,
+            revision=revision,
+            step=step,
+            kind=kind,
+            layer=layer,
+            head=head,
+            measure=measure,
+        )
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Rows as a tidy table, one column per field, with the types of `COLUMNS`."""
+    held = list(zip(*map(attrgetter(*COLUMNS), rows), strict=True)) or [()] * len(COLUMNS)
+    columns = zip(COLUMNS.items(), held, strict=True)
+    return pd.DataFrame({name: pd.Series(values, dtype=kind) for (name, kind), values in columns})
