@@ -16,7 +16,7 @@ from isoscope.show.figures.maps import maps
 from isoscope.show.figures.weights import heads as albums
 from isoscope.show.figures.weights import norms, vocabulary
 from isoscope.show.figures.weights.heads import heads
-from isoscope.show.figures.weights.planes import NEVER, SURE, colours, planes
+from isoscope.show.figures.weights.planes import NEVER, SURE, planes
 from isoscope.show.figures.weights.sections import weight_sections
 from isoscope.show.page.page import page
 from isoscope.show.readings import read
@@ -108,7 +108,6 @@ def test_planes_are_told_apart_by_kind_model_and_data() -> None:
     for axis in ("xaxis", "yaxis"):
         assert figure_of(weights).layout[axis].range == figure_of(data).layout[axis].range
     assert planes(frame(layered()), 512) == ()
-    assert colours(()) == ()
 
 
 def test_the_plane_shows_the_last_step() -> None:
@@ -304,8 +303,7 @@ def test_every_colour_of_the_sections_has_its_pair() -> None:
     used = {colour for figure in figures for colour in re.findall(r'"(#[0-9a-f]{6})"', figure)}
     assert used
     assert used <= set(dark)
-    pairs = [
-        pair for section in weight_sections(WORDS, points, {}, 512, sentences) for pair in section.colours
-    ]
+    sections = weight_sections(WORDS, points, {}, 512, sentences)
+    pairs = [pair for section in sections for panel in section.panels for pair in panel.chart.colours]
     assert len({light for light, _ in pairs}) == len(set(pairs))  # no colour is the first of two pairs
     assert MODELS[0] in pairs

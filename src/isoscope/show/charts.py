@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from isoscope.formatting import short
-from isoscope.show.colours import MODELS, SOFT, Pair, sequence
+from isoscope.show.colours import ALARM, AMOUNT, MODELS, SIGNED, SOFT, Pair, sequence
 
 HEIGHT, LARGE = 240, 360
 """Pixels of a panel, and of one that stands out."""
@@ -237,6 +237,13 @@ class Chart:
     def places(self) -> list[str]:
         """The names of places side by side, where x are names."""
         return list(dict.fromkeys(x for one in self.series for x in one.x if isinstance(x, str)))
+
+    @property
+    def colours(self) -> list[Pair]:
+        """The colours of all that it shows, each with its pair for a dark screen."""
+        pairs = [pair for one in self.series for pair in (one.colour, one.edge) if pair]
+        mapped = (SIGNED if self.map.signed else AMOUNT) if self.map else ()
+        return [*pairs, *(one.colour for one in self.grounds), *mapped, *([ALARM] if self.alarms else [])]
 
     @property
     def filled(self) -> bool:

@@ -7,7 +7,7 @@ of one norm show several stages or biases, those have shades of their own and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -15,10 +15,10 @@ from isoscope.kinds.block.figures import PASSED, SCORES, along_bias, histograms,
 from isoscope.results.run import Run
 from isoscope.show.charts import Chart
 from isoscope.show.colours import MODELS, Pair
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import Section, explanations, plain_section
 
 _ENDS = (("layer", 0, "enters"), ("layer", 1, "leaves"))
 _ATTENTION = (
@@ -97,27 +97,13 @@ def block_sections(
     words = {"ends" if passed.empty else "passes": of_norms, "attention": _HOW}
     measures = {"ends": ("mean_cosine", "mean_norm", "relative_drift"), "attention": _ATTENTION}
     return [
-        _section(
-            name, Family(heading, asks, ()), panels, key, measures.get(name, ()), told, words.get(name, "")
+        plain_section(
+            name, Family(heading, asks, ()), panels, words=words.get(name, ""),
+            key=key if len(key) > 1 else {}, explained=explanations(measures.get(name, ()), told),
         )
         for name, heading, asks, every, key in made
         if (panels := [panel for panel in every if panel.filled])
-    ]
-
-
-def _section(
-    name: str,
-    family: Family,
-    panels: Sequence[Panel],
-    key: Key,
-    measures: Sequence[str],
-    told: Told,
-    words: str,
-) -> Section:
-    pairs = [*key.values(), *(pair for panel in panels for _, pair in panel.key)]
-    shown = tuple(key.items()) if len(key) > 1 else ()
-    drawn = Drawn(tuple(panels), shown, tuple(pairs))
-    return Section(name, family, words, (), tuple(panels), (), drawn, explanations(measures, told))
+    ]  # fmt: skip
 
 
 def _at(lines: pd.DataFrame, kind: str, layer: int, measure: str) -> pd.DataFrame:

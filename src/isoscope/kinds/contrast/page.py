@@ -15,11 +15,10 @@ import pandas as pd
 from isoscope.kinds.contrast.figures import colours_of, differences_chart, trials_chart
 from isoscope.kinds.contrast.sentences import CHANCE, LAYER, as_they_came, finding, findings, span
 from isoscope.results.run import Run
-from isoscope.show.colours import Pair
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import Section, explanations, plain_section
 
 _DOTS = (
     "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "
@@ -65,7 +64,8 @@ def contrast_sections(
         family = Family(heading, f"How does each arm differ from {arms[0]}?", ())
         own = {arm: colours[arm] for arm in beside}
         words = "\n".join([_DOTS.format(arms[0]), *findings(whole, told), CHANCE])
-        found.append(_section("differences", family, words, apart, own, explanations(measures, told)))
+        told_of = explanations(measures, told)
+        found.append(plain_section("differences", family, apart, words=words, key=own, explained=told_of))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]
         drawn = [
@@ -79,17 +79,5 @@ def contrast_sections(
         name = LAYER if layer == 0 else f"Layer {layer}"
         words = span(differences[differences["layer"] == layer])
         family = Family(name, "Every trial against the entropy of its attention", (), folded=bool(layer))
-        found.append(_section(f"layer-{layer}", family, words, drawn, colours, ()))
+        found.append(plain_section(f"layer-{layer}", family, drawn, words=words, key=colours))
     return found
-
-
-def _section(
-    name: str,
-    family: Family,
-    words: str,
-    panels: Sequence[Panel],
-    colours: Mapping[str, Pair],
-    explained: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...],
-) -> Section:
-    drawn = Drawn(tuple(panels), tuple(colours.items()), tuple(colours.values()))
-    return Section(name, family, words, (), tuple(panels), (), drawn, explained)

@@ -8,8 +8,7 @@ square where the map cannot matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -25,11 +24,10 @@ from isoscope.kinds.impact.effects import (
 )
 from isoscope.kinds.impact.figures import arrows, changes, colours_of
 from isoscope.results.run import Run
-from isoscope.show.colours import Pair
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, section_of
+from isoscope.show.page.section import Section, explanations, plain_section, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
@@ -60,8 +58,8 @@ def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
         family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
         drawn = [Panel((), chart.title, chart.remark, chart) for chart in charts]
         measures = unique([ACROSS, *(each.measure for each in found if is_main(each.measure))])
-        arrowed = _section("arrows", family, drawn, shared, explanations(measures, told))
-        sections.append(replace(arrowed, words=f"{finding(found, told)}\n{_SIGNS}\n{_CHANCE}"))
+        words, told_of = f"{finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(measures, told)
+        sections.append(plain_section("arrows", family, drawn, words=words, key=shared, explained=told_of))
     there = places(found)
     for place in there:
         here = [each for each in found if each.place == place]
@@ -77,19 +75,9 @@ def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
         family = Family(here[0].site.capitalize(), asks, (), folded=inner)
         changed = [measure for measure in measures if not is_main(measure)]
         name = here[0].site.replace(" ", "-")
-        sections.append(_section(name, family, drawn, repaired, explanations(changed, told)))
+        told_of = explanations(changed, told)
+        sections.append(plain_section(name, family, drawn, key=repaired, explained=told_of))
     of_scores = [m for m in rows["measure"].drop_duplicates() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(of_scores)]
     sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
     return sections
-
-
-def _section(
-    name: str,
-    family: Family,
-    panels: Sequence[Panel],
-    pairs: Mapping[str, Pair],
-    explained: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...],
-) -> Section:
-    drawn = Drawn(tuple(panels), tuple(pairs.items()), tuple(pairs.values()))
-    return Section(name, family, "", (), tuple(panels), (), drawn, explained)

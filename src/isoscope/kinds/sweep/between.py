@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,15 +13,15 @@ from isoscope.kinds.sweep.rows import SweepRows, changes_of
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words
 from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map, Series
 from isoscope.show.charts import Told as Hover
-from isoscope.show.colours import AMOUNT, MEASURES, SIGNED, Pair
-from isoscope.show.figures.curves import telling
-from isoscope.show.figures.maps import colour_bar, head_map, ticks_of
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.colours import MEASURES, Pair
+from isoscope.show.figures.curves import curves
+from isoscope.show.figures.maps import colour_bar, head_map
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.figures.trajectories import HEIGHT as SMALL
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.measures import Family, Told, title_of
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import Section, explanations, plain_section
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
@@ -47,14 +46,6 @@ def between_sections(swept: SweepRows, axis: StepAxis, places: Depths, told: Tol
     return [section for section in made if section is not None]
 
 
-def _section(
-    name: str, family: Family, words: str, panels: Sequence[Panel], maps: Sequence[Panel],
-    colours: Sequence[Pair], explained: Sequence[str], told: Told, key: tuple[tuple[str, Pair], ...] = (),
-) -> Section:  # fmt: skip
-    drawn = Drawn(tuple(panels), key, tuple(colours))
-    return Section(name, family, words, (), tuple(panels), tuple(maps), drawn, explanations(explained, told))
-
-
 def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     """At each step, in how many series a change may lie there."""
     found = changes_of(swept.between)
@@ -62,9 +53,9 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     if not words:
         return None
     family = Family("Changes", "When does a measure jump or turn, and how sure is the place?", ())
-    explained = ("jump", "turn", "stray")
+    explained = explanations(("jump", "turn", "stray"), told)
     if not found:
-        return _section("changes", family, words, (), (), (), explained, told)
+        return plain_section("changes", family, (), words=words, explained=explained)
     x: list[float] = []
     counted: dict[str, list[int]] = {what: [] for what in ("jump", "turn")}
     for a, b in pairwise(axis.steps):
@@ -72,20 +63,14 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
         for what, counts in counted.items():
             counts += [sum(one.what == what and one.low < b and one.high > a for one in found)] * 2
     series = [
-        Series(
-            what,
-            x,
-            counts,
-            told=[Hover("", f"{n} {what}{'s' if n != 1 else ''}") for n in counts],
-            colour=pair,
-        )
+        Series(what, x, counts, told=[Hover("", f"{n} {what}{'s'[: n != 1]}") for n in counts], colour=pair)
         for (what, counts), pair in zip(counted.items(), MEASURES, strict=False)
     ]
     up = Axis("series", floor=True, most=5)
     chart = Chart("", across_steps(axis), up, series, height=SMALL, margin={"t": 20})
     key = tuple(zip(("jump", "turn"), MEASURES, strict=False))
     panel = Panel(("jump",), "Where changes fall", "series whose interval covers the step", chart, key)
-    return _section("changes", family, words, [panel], (), MEASURES, explained, told)
+    return plain_section("changes", family, [panel], words=words, explained=explained)
 
 
 def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> Section | None:
@@ -109,9 +94,9 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     family = Family("Checkpoints against each other", "When is the final arrangement there?", ())
     words = alike_words(own)
     shown_places = _with(places, _placed(readings, places))
-    colours = (*AMOUNT, *SIGNED, *shown_places.colours.values(), *MEASURES)
     named = [m for m in (PAIRS, *_ALONG) if (own["measure"] == m).any()]
-    return _section("checkpoints", family, words, lines, maps, colours, named, told, shown_places.key)
+    explained, key = explanations(named, told), dict(shown_places.key)
+    return plain_section("checkpoints", family, lines, words=words, key=key, maps=maps, explained=explained)
 
 
 def _placed(readings: list[SiteReading], places: Depths) -> list[SiteReading]:
@@ -179,20 +164,15 @@ def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     if not panels and not maps:
         return None
     family = Family("Entropy and drift", "Does attention sharpen while queries and keys drift?", ())
-    colours = (*MEASURES, *SIGNED)
     words = correlation_words(every)
     words = f"{words}\n{_CURVES}" if words else ""
-    return _section("entropy-and-drift", family, words, panels, maps, colours, named, told)
+    explained = explanations(named, told)
+    return plain_section("entropy-and-drift", family, panels, words=words, maps=maps, explained=explained)
 
 
 def _curves(own: list[SiteReading], names: list[str]) -> Chart:
-    series = []
-    for name, (label, pair) in zip(names, _KEY, strict=True):
-        mine = sorted((r for r in own if r.measure == name), key=lambda r: r.place)
-        x, y = [r.layer for r in mine], [r.value for r in mine]
-        series.append(
-            Series(label, x, y, style="curve", told=[telling(r) for r in mine], colour=pair, size=7)
-        )
-    layers = sorted({r.layer for r in own if r.layer is not None})
+    groups = {
+        label: [r for r in own if r.measure == name] for name, (label, _) in zip(names, _KEY, strict=True)
+    }
     up = Axis(range=(-1.08, 1.08), ticks=[(at, f"{at:g}".replace("-", "−")) for at in (-1, -0.5, 0, 0.5, 1)])
-    return Chart("", Axis("layer", ticks=ticks_of(layers)), up, series, levels=((0.0, ""),), digits=4)
+    return curves(groups, dict(_KEY), "layer", up=up)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from isoscope.show.charts import Series, Told
-from isoscope.show.colours import INK, SOFT, Pair
+from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import Changed, StepAxis, spaced
 from isoscope.show.figures.trajectories import MOST_LINES, OWN, Depths
@@ -20,7 +20,6 @@ from isoscope.show.readings import SiteReading
 SYMBOLS = {"jump": "diamond", "turn": "triangle-up"}
 SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 """The same marks as paths in a square of ten, for the key."""
-COLOURS: tuple[Pair, ...] = (INK, SOFT)
 
 Found = tuple[Changed, int, SiteReading]
 """A change, the step at which it is drawn, and the reading there."""

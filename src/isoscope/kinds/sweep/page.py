@@ -16,7 +16,7 @@ from pathlib import Path
 
 from isoscope.kinds.sweep.between import between_sections
 from isoscope.kinds.sweep.clouds import moving_album
-from isoscope.kinds.sweep.marks import COLOURS, SIGNS, mark_changes, switchable
+from isoscope.kinds.sweep.marks import SIGNS, mark_changes, switchable
 from isoscope.kinds.sweep.rows import SweepRows, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.kinds.sweep.weights import weight_trajectories
@@ -101,10 +101,7 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
         change = partial(
             _marked, changes=changes, readings=readings, axis=of.axis, places=places, marks=marks
         )
-        yield replace(
-            _along_steps(section, change),
-            drawn=replace(section.drawn, colours=(*section.drawn.colours, *COLOURS)),
-        )
+        yield _along_steps(section, change)
 
 
 def _marked(

@@ -67,7 +67,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
         large=(),
         small=(),
         maps=(),
-        drawn=Drawn(tuple(panels), places.key, tuple(places.colours.values())),
+        drawn=Drawn(tuple(panels), places.key),
         explained=explanations(named, of.told),
         trained=trained,
         changes="\n".join(filter(None, first)),

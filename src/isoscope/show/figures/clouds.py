@@ -62,11 +62,6 @@ class Album:
         """What the units are: steps of training, or something else."""
         return along(self.units)
 
-    @property
-    def colours(self) -> tuple[Pair, ...]:
-        """The colours of the two series."""
-        return tuple(pair for _, pair, _ in SERIES.values())
-
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and, for each panel, x and y of each series."""
         return {

@@ -51,7 +51,7 @@ def scatter(rows: pd.DataFrame) -> Drawn:
             remark = "log scale" if log else "dashed: its square"
             hollow = ", hollow: layer 0" if any(_begins(dot) for dot in found) else ""
             panels.append(Panel((across, _UP), f"Mean cosine against {label}", remark + hollow, chart))
-    return Drawn(tuple(panels), tuple(colours.items()), tuple(colours.values()))
+    return Drawn(tuple(panels), tuple(colours.items()))
 
 
 def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Mapping[str, Pair]) -> Chart:

@@ -18,7 +18,6 @@ import pandas as pd
 from isoscope.formatting import short
 from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map
 from isoscope.show.charts import Told as Hover
-from isoscope.show.colours import AMOUNT, SIGNED, Pair
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.measures import Told, title_of
@@ -81,11 +80,6 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
         high = _usual([abs(value) for value in found])
         return (-high if _UNBOUNDED[measure] else 0.0), high
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if measure in _TO_LARGEST else 1.0
-
-
-def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
-    """The colours these maps have, each with its pair for a dark screen."""
-    return (*AMOUNT, *SIGNED) if panels else ()
 
 
 def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:

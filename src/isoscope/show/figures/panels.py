@@ -70,11 +70,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The panels of a family, its colours, what they mean where there are several, and panels a measure."""
+    """The panels of a family, what their colours mean where there are several, and panels a measure."""
 
     panels: tuple[Panel, ...]
-    key: tuple[tuple[str, Pair], ...]
-    colours: tuple[Pair, ...]
+    key: tuple[tuple[str, Pair], ...] = ()
     across: int = 1
 
 
@@ -124,16 +123,15 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     if len(steps(readings)) > 1:
         readings = [r for r in readings if r.step is not None]
     if not readings:
-        return Drawn((), (), ())
+        return Drawn(())
     several = len(palette(whole)) > 1
     named = _drawn(readings, in_order((r.measure for r in readings), family))
     plan = _plan(readings, family, palette(whole))
     drawn = (_dots if plan.along == "dots" else _curves)(readings, named, plan, told, not several)
     keyed = (several or len(plan.colours) > 1) and not all(panel.key for panel in drawn)
     key = tuple(plan.colours.items()) if keyed else ()
-    colours = [*plan.colours.values(), *(pair for panel in drawn for _, pair in panel.key)]
     across = len(plan.models) if plan.facets or any(panel.key for panel in drawn) else 1
-    return Drawn(tuple(drawn), key, tuple(colours), across * len(plan.kinds))
+    return Drawn(tuple(drawn), key, across * len(plan.kinds))
 
 
 def _again(named: list[str], family: str, told: Told) -> set[str]:

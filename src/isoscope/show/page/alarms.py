@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from isoscope.show.charts import Alarm
-from isoscope.show.colours import ALARM, Pair
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.readings import read
@@ -26,8 +25,6 @@ NEEDS = {
     "drift_takes_over": ("drift_share",),
 }
 """The measures that an alarm reads, by the name of its function; any of them will do."""
-
-COLOURS: tuple[Pair, ...] = (ALARM,)
 
 
 @dataclass(frozen=True)

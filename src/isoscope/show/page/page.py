@@ -132,7 +132,8 @@ def _length(run: Run) -> int | None:
 
 
 def _dark(sections: Iterable[Section | WeightSection]) -> dict[str, str]:
-    return dict([INK, SOFT, GRID, PAPER, *(pair for section in sections for pair in section.colours)])
+    charts = [panel.chart for section in sections for panel in section.panels]
+    return dict([INK, SOFT, GRID, PAPER, *(pair for chart in charts for pair in chart.colours)])
 
 
 @cache

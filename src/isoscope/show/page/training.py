@@ -15,11 +15,11 @@ import pandas as pd
 
 from isoscope.results.run import Run
 from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
-from isoscope.show.figures.panels import KINDS, Drawn, Panel, figures, heading_of
+from isoscope.show.figures.panels import KINDS, Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
-from isoscope.show.figures.trajectories import LARGE, OWN, Depths, depths, trajectory
+from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, in_order, title_of
-from isoscope.show.page.alarms import COLOURS, Mark, Watch, marked, watch
+from isoscope.show.page.alarms import Mark, Watch, marked, watch
 from isoscope.show.panels import BESIDE, DASHED, INSTEAD, TOLD_WHERE_ZERO
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
 from isoscope.show.say.broken import rows_while_whole, while_whole
@@ -81,6 +81,12 @@ class Trained:
     profile: Panel | None
     heads: HeadsOverSteps | None
     places: Depths
+
+    @property
+    def panels(self) -> list[Panel]:
+        """All its panels."""
+        profile = [self.profile] if self.profile else []
+        return [*self.large, *self.small, *profile, *(self.heads.panels if self.heads else ())]
 
 
 def is_training(run: Run, rows: pd.DataFrame) -> bool:
@@ -158,13 +164,6 @@ def trained(of: Training, family: str) -> Trained | None:
         return None
     profile = _profile(of, named[0]) if family == "directions" and named else None
     return Trained(tuple(large), tuple(small), profile, heads, of.places)
-
-
-def drawn(of: Training, section: Trained) -> Drawn:
-    """The same as other pages have it: what colours mean, and all that are used."""
-    own = of.places.colours.values()
-    profile = [pair for _, pair in section.profile.key] if section.profile else []
-    return Drawn((*section.large, *section.small), of.places.key, (*own, *profile, *COLOURS, OWN))
 
 
 def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:

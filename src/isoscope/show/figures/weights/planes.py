@@ -59,12 +59,6 @@ AREAS: dict[str, tuple[Pair, Pair]] = {
 """The ground of each area: where the regime is sure, and where tr W² decides."""
 
 
-def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
-    """The colours these planes have, each with its pair for a dark screen."""
-    grounds = [pair for both in AREAS.values() for pair in both]
-    return (*(one.colour for one in REGIMES.values()), *grounds) if panels else ()
-
-
 def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     """A panel for each model, kind of attention, and trace: of the weights alone, and with data in.
 
