@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,14 @@ def test_a_map_has_the_same_cells_in_both_and_stands_below_its_lines_on_the_page
     with_lines = Chart("", "", "", [Series("one", [1, 2], [0.0, 1.0])], map=cells)
     layout = figure(with_lines)["layout"]
     assert layout["yaxis2"]["domain"][1] < layout["yaxis"]["domain"][0]
+
+
+def test_what_is_no_number_is_written_as_null() -> None:
+    one = Series("a", [0.0, math.inf], [NAN, 1.0], [0.0, 0.0], [1.0, 1.0], ids=[(math.inf,), (1,)])
+    chart = Chart(
+        "", Axis(range=(0.0, math.inf)), "", [one], levels=((NAN, "level"),), labels=[Label(NAN, 1.0, "")]
+    )
+    assert not {"NaN", "Infinity"} & set(re.findall(r"\w+", json.dumps(figure(chart))))
 
 
 def test_hover_text_is_escaped() -> None:

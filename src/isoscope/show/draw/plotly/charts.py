@@ -56,7 +56,17 @@ def figure(chart: Chart) -> Figure:
         layout["xaxis"] |= {"anchor": "y2", "showline": False}
     if chart.meta:
         layout["meta"] = dict(chart.meta)
-    return {"data": data, "layout": {name: part for name, part in layout.items() if part != []}}
+    shown = {name: part for name, part in layout.items() if part != []}
+    return {"data": _finite(data), "layout": _finite(shown)}
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for every number that JSON has not: a page that holds one cannot be read."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _axis(axis: Axis, more: Figure) -> Figure:
