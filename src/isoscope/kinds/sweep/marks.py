@@ -67,19 +67,12 @@ def _marks(found: Sequence[Found], axis: StepAxis, places: Depths) -> list[Serie
         groups.setdefault((pair, one[0].what), []).append(one)
     return [
         Series(
-            what,
-            [axis.at(step) for _, step, _ in group],
-            [reading.value for *_, reading in group],
-            style="dots",
-            told=[_told(change, reading) for change, _, reading in group],
-            colour=pair,
-            mark=SYMBOLS[what],
-            size=9,
-            opacity=1,
-            edge=INK,
+            what, [axis.at(step) for _, step, _ in group], [reading.value for *_, reading in group],
+            style="dots", told=[_told(change, reading) for change, _, reading in group], colour=pair,
+            mark=SYMBOLS[what], size=9, opacity=1, edge=INK,
         )
         for (pair, what), group in groups.items()
-    ]
+    ]  # fmt: skip
 
 
 def _told(change: Changed, reading: SiteReading) -> Told:

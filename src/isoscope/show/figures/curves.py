@@ -94,21 +94,12 @@ def curves(
     for i, (name, group) in enumerate(groups.items()):
         turn = (turns or {}).get(name, i // len(MODELS))
         if group:
-            one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2))
-            series.append(_looking(one, colours[name], turn))
+            one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
+            series.append(replace(one, mark=MARKS[turn % len(MARKS)], dash=DASHES[turn % len(DASHES)]))
     if beside:
-        line = _curve(beside[0].measure, beside, beside, along, 0.0, bounded=False)
-        series.append(_looking(line, SOFT, 0, dash="dot", width=1.5, size=0))
+        line = _curve(beside[0].measure, beside, beside, along, 0.0, SOFT)
+        series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
     return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
-
-
-def _looking(
-    one: Series, colour: Pair, turn: int, dash: str = "", width: float = 2, size: float = 6
-) -> Series:
-    return Series(
-        one.name, one.x, one.y, one.low, one.high, "curve", one.told, colour=colour, width=width, size=size,
-        mark=MARKS[turn % len(MARKS)], dash=dash or DASHES[turn % len(DASHES)],
-    )  # fmt: skip
 
 
 def _curve(
@@ -117,8 +108,7 @@ def _curve(
     own: Sequence[SiteReading],
     along: str,
     shift: float,
-    *,
-    bounded: bool = True,
+    colour: Pair,
 ) -> Series:
     """Points in order, broken where a shallow model would be joined to the output across empty layers."""
     points = sorted(curve, key=lambda r: at(r, along))
@@ -129,15 +119,12 @@ def _curve(
         if along == "layer" and leaps and before is not None and before.layer != deepest:
             shown.append(None)
         shown.append(point)
-    known = [r if r and r.bounded and r.known and bounded else None for r in shown]
+    known = [r if r and r.bounded and r.known else None for r in shown]
     return Series(
-        name,
-        [at(r, along) + shift if r else None for r in shown],
-        [r.value if r else None for r in shown],
-        [r.low if r else math.nan for r in known],
-        [r.high if r else math.nan for r in known],
-        told=[telling(r) if r else Told("") for r in shown],
-    )
+        name, [at(r, along) + shift if r else None for r in shown], [r.value if r else None for r in shown],
+        [r.low if r else math.nan for r in known], [r.high if r else math.nan for r in known], "curve",
+        [telling(r) if r else Told("") for r in shown], colour=colour,
+    )  # fmt: skip
 
 
 def _nulls(

@@ -45,7 +45,7 @@ class HeadsOverSteps:
         return [panel for _, panels in self.groups for panel in panels]
 
     def each(self, change: Callable[[Panel], Panel]) -> HeadsOverSteps:
-        """The same with every panel changed."""
+        """The maps with every panel changed."""
         return HeadsOverSteps(tuple((name, tuple(map(change, panels))) for name, panels in self.groups))
 
 

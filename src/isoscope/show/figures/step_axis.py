@@ -120,7 +120,7 @@ def across_steps(axis: StepAxis) -> Axis:
 
 
 def spaced(items: list[int], most: int) -> list[int]:
-    """At most so many, evenly spaced, the first and the last among them.
+    """At most `most` items, evenly spaced, the first and the last among them.
 
     >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
     [0, 2, 4, 6]

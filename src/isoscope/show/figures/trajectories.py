@@ -95,19 +95,11 @@ def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
     bounded = any(r.bounded for r in line)
     told = ["step {step}", *(["95 % interval {low} to {high}"] if bounded else [])]
     return Series(
-        "",
-        [axis.at(r.step or 0) for r in shown],
-        [r.value for r in shown],
-        [r.low if r.bounded else math.nan for r in shown],
-        [r.high if r.bounded else math.nan for r in shown],
-        "curve",
-        pattern=Told("{y:.4g}", f"  {line[0].site}", told),
-        colour=colour,
-        width=1.75,
-        size=5 if len(axis.steps) <= _MARKED else 0,
-        shaded=True,
-        steps=[r.step or 0 for r in shown],
-    )
+        "", [axis.at(r.step or 0) for r in shown], [r.value for r in shown],
+        [r.low if r.bounded else math.nan for r in shown], [r.high if r.bounded else math.nan for r in shown],
+        "curve", pattern=Told("{y:.4g}", f"  {line[0].site}", told), colour=colour, width=1.75,
+        size=5 if len(axis.steps) <= _MARKED else 0, shaded=True, steps=[r.step or 0 for r in shown],
+    )  # fmt: skip
 
 
 def _band(own: Sequence[SiteReading], axis: StepAxis) -> Series:
