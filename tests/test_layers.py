@@ -137,6 +137,48 @@ def test_a_cycle_is_seen_also_one_of_late_imports() -> None:
     assert {"isoscope.run.page", "isoscope.kinds.report", "isoscope.kinds.table"} <= set(cycle(graph))
 
 
+DRAWERS = {"plotly", "matplotlib"}
+
+
+def libraries(source: str) -> set[str]:
+    """The top packages that a piece of code imports, anywhere in it but for types alone."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    nodes = list(ast.walk(tree))
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    found |= {
+        str(node.args[0].value)
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+    return {name.split(".")[0] for name in found}
+
+
+def test_only_renderers_import_what_draws() -> None:
+    """A figure is data; deleting a renderer breaks rendering and nothing else."""
+    renderers = SOURCE / "show" / "draw"
+    others = [file for file in FILES if not file.is_relative_to(renderers)]
+    wrong = {
+        str(f.relative_to(SOURCE)): found for f in others if (found := libraries(f.read_text()) & DRAWERS)
+    }
+    assert wrong == {}
+    for name in DRAWERS:
+        own = [libraries(file.read_text()) & DRAWERS for file in (renderers / name).glob("*.py")]
+        assert set().union(*own) == {name}
+
+
+def test_an_import_of_what_draws_is_seen() -> None:
+    assert libraries("def f():\n    import matplotlib.pyplot as plt") == {"matplotlib"}
+    assert libraries("def f():\n    from plotly import offline") == {"plotly"}
+    assert libraries("if TYPE_CHECKING:\n    from matplotlib.axes import Axes") == set()
+
+
 def calls(source: str) -> set[str]:
     """The names of everything that a piece of code calls."""
     return {ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
@@ -174,6 +216,14 @@ def loaded_after(code: str) -> set[str]:
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[str]) -> None:
     assert not loaded_after(code) & absent
+
+
+def test_figures_are_made_without_a_renderer() -> None:
+    modules = "show.figures.panels, show.figures.clouds, show.figures.weights.sections, kinds.block.figures"
+    modules += ", kinds.contrast.figures, kinds.impact.figures, kinds.advise.figures, kinds.sweep.printed"
+    named = ", ".join(f"isoscope.{name}" for name in modules.split(", "))
+    code = f"import sys; sys.modules['isoscope.show.draw'] = None; import {named}"
+    assert not loaded_after(code) & DRAWERS
 
 
 def test_what_is_imported_is_seen() -> None:

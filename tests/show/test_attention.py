@@ -11,6 +11,7 @@ from isoscope.show import colours
 from isoscope.show.figures.maps import CELL, TALLEST, maps
 from isoscope.show.figures.panels import Drawn, figures
 from isoscope.show.say.words import headline, sentences
+from tests.show.drawn import figure_of
 from tests.show.made import attended, attention_rows, layered, row
 from tests.typed import frame
 
@@ -22,7 +23,7 @@ def drawn(rows: list[Row], family: str = DRIFT) -> Drawn:
 
 
 def curves(found: Drawn, panel: int) -> dict[str, list[float]]:
-    return {t.name: list(t.y) for t in found.panels[panel].figure.data if t.mode == "lines+markers"}
+    return {t.name: list(t.y) for t in figure_of(found.panels[panel]).data if t.mode == "lines+markers"}
 
 
 def said(rows: list[Row], family: str = DRIFT) -> str:
@@ -39,15 +40,15 @@ def test_entropy_stands_beside_itself_without_the_mean_query_and_the_control() -
     for label, end in zip(labels, ("", "_without_drift", "_without_random"), strict=True):
         assert curves(found, 0)[label] == [rows[i, f"normalised_entropy{end}"] for i in range(1, 5)]
     assert (second.heading, second.remark) == ("Sink mass", "dashed: chance")
-    (chance,) = [t for t in second.figure.data if t.line.dash == "dash"]
+    (chance,) = [t for t in figure_of(second).data if t.line.dash == "dash"]
     assert list(chance.y) == [0.008] * 4
     assert third.measures == ("drift_share",)
-    assert list(first.figure.layout.xaxis.tickvals) == [1, 2, 3, 4]
+    assert list(figure_of(first).layout.xaxis.tickvals) == [1, 2, 3, 4]
 
 
 def test_curves_of_a_deep_model_do_not_seem_to_follow_each_other() -> None:
     for depth in (4, 64):
-        found = drawn(attended(depth=depth)).panels[0].figure.data
+        found = figure_of(drawn(attended(depth=depth)).panels[0]).data
         shifts = [t.x[0] - 1 for t in found if t.mode == "lines+markers"]
         assert shifts[0] < shifts[1] == 0 < shifts[2] < 0.15
 
@@ -77,10 +78,10 @@ def test_cross_attention_has_panels_of_its_own_on_the_same_axes() -> None:
     assert (found.across, len(pairs)) == (2, 8)
     for own, other in zip(pairs[::2], pairs[1::2], strict=True):
         assert own.heading.removesuffix("self-attention") == other.heading.removesuffix("cross-attention")
-        assert own.figure.layout.yaxis.range == other.figure.layout.yaxis.range
-        assert own.figure.layout.xaxis.range == other.figure.layout.xaxis.range == (0.5, 4.5)
+        assert figure_of(own).layout.yaxis.range == figure_of(other).layout.yaxis.range
+        assert figure_of(own).layout.xaxis.range == figure_of(other).layout.xaxis.range == (0.5, 4.5)
     (share,) = [p for p in found.panels if p.measures == ("drift_share",)]
-    assert {t.name: len(t.x) for t in share.figure.data if t.mode == "lines+markers"} == {
+    assert {t.name: len(t.x) for t in figure_of(share).data if t.mode == "lines+markers"} == {
         "self-attention": 4,
         "cross-attention": 2,
     }
@@ -101,12 +102,12 @@ def test_over_steps_each_measure_has_a_panel(count: int) -> None:
         ("normalised_entropy_without_drift",),
     ]
     assert len(found.key) == (count if count <= 12 else 4)
-    assert len({tuple(p.figure.layout.yaxis.range) for p in found.panels[:3]}) == 1
+    assert len({tuple(figure_of(p).layout.yaxis.range) for p in found.panels[:3]}) == 1
 
 
 def test_one_layer_stands_as_dots() -> None:
     found = drawn(attention_rows(0.4))
-    assert [t.mode for t in found.panels[0].figure.data] == ["markers", "markers"]
+    assert [t.mode for t in figure_of(found.panels[0]).data] == ["markers", "markers"]
     assert found.panels[0].measures[:2] == ("normalised_entropy", "normalised_entropy_without_drift")
 
 
@@ -114,19 +115,19 @@ def test_a_map_has_layers_down_and_heads_across() -> None:
     rows = [r for r in attended(heads=5, depth=3) if not (r.layer == 2 and r.head == 4)]
     rows += [row("drift_share", math.nan, kind="attention", layer=2, head=4, note="does not vary")]
     share, sink, without = maps(frame(rows), DRIFT)
-    (cells,) = share.figure.data
+    (cells,) = figure_of(share).data
     assert (list(cells.x), list(cells.y)) == ([0, 1, 2, 3, 4], [1, 2, 3])
     values = {(r.layer, r.head): r.value for r in rows if r.measure == "drift_share"}
     for i, line in enumerate(cells.z):
         for j, value in enumerate(line):
             assert value is None if (i, j) == (1, 4) else value == values[i + 1, j]
     assert "does not vary" in cells.hovertext[1][4]
-    assert share.figure.layout.yaxis.autorange == "reversed"
+    assert figure_of(share).layout.yaxis.autorange == "reversed"
     assert (cells.zmin, cells.zmax) == (0, 1)
-    assert [m.figure.data[0].zmax for m in (sink, without)] == [0.3, 0.3]
+    assert [figure_of(m).data[0].zmax for m in (sink, without)] == [0.3, 0.3]
     (cosine,) = maps(frame(rows), "queries")
-    assert (cosine.figure.data[0].zmin, cosine.figure.data[0].zmax) == (-1, 1)
-    assert len(cosine.figure.data[0].colorscale) % 2 == 1  # 0 has a colour of its own
+    assert (figure_of(cosine).data[0].zmin, figure_of(cosine).data[0].zmax) == (-1, 1)
+    assert len(figure_of(cosine).data[0].colorscale) % 2 == 1  # 0 has a colour of its own
 
 
 def test_maps_of_steps_models_and_cross_attention_are_named() -> None:
@@ -135,7 +136,7 @@ def test_maps_of_steps_models_and_cross_attention_are_named() -> None:
     rows = [r for step in (0, 5) for r in attended(heads=2, depth=2 + step, step=step)]
     first = maps(frame(rows), "attention")[0]
     assert first.remark == "by head, step 5"
-    assert len(first.figure.data[0].y) == 7
+    assert len(figure_of(first).data[0].y) == 7
     both = attended("a", heads=2) + attended("b", heads=2, kind=CROSS)
     assert [m.heading for m in maps(frame(both), "queries")] == [
         "Query key cosine · a · self-attention",
@@ -145,9 +146,9 @@ def test_maps_of_steps_models_and_cross_attention_are_named() -> None:
 
 def test_a_large_map_is_not_taller_than_a_screen_and_its_ticks_are_few() -> None:
     (first, *_) = maps(frame(attended(heads=32, depth=64)), "attention")
-    assert first.figure.layout.height < TALLEST + 60 < 64 * CELL
-    assert len(first.figure.layout.xaxis.tickvals) == 8
-    assert (first.figure.data[0].xgap, first.figure.data[0].ygap) == (0, 0)
+    assert figure_of(first).layout.height < TALLEST + 60 < 64 * CELL
+    assert len(figure_of(first).layout.xaxis.tickvals) == 8
+    assert (figure_of(first).data[0].xgap, figure_of(first).data[0].ygap) == (0, 0)
 
 
 def test_no_colour_has_two_pairs() -> None:

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from isoscope.kinds.contrast.figures import printed_contrast
 from isoscope.kinds.contrast.page import contrast_page, contrast_sections
-from isoscope.kinds.contrast.printed import printed
 from isoscope.kinds.contrast.sentences import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.run import Run
 from tests.lab.test_contrast_fit import LAYERS, made, planted, row
+from tests.show.drawn import figure_of
 from tests.typed import frame
 
 TOLD = {"relative_drift": {"title": "relative drift", "formula": "‖x̄‖/mean‖x‖", "says": "how far"}}
@@ -88,17 +89,17 @@ def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None
         for panel in section.small:
             (measure,) = panel.measures
             own = fitted.points[(fitted.points.measure == measure) & (fitted.points.layer == layer)]
-            marks = [trace for trace in panel.figure.data if trace.mode == "markers"]
+            marks = [trace for trace in figure_of(panel).data if trace.mode == "markers"]
             assert sum(len(trace.x) for trace in marks) == own.entropy.notna().sum()
-            for line in (trace for trace in panel.figure.data if trace.mode == "lines"):
+            for line in (trace for trace in figure_of(panel).data if trace.mode == "lines"):
                 assert own.entropy.min() <= min(line.x) < max(line.x) <= own.entropy.max()
-            assert len(panel.figure.layout.shapes) == 1  # the common range
+            assert len(figure_of(panel).layout.shapes) == 1  # the common range
 
 
 def test_a_dot_is_full_where_its_interval_leaves_zero_out(fitted: Fitted) -> None:
     (first, *_) = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
     (panel,) = [each for each in first.small if each.measures == ("relative_drift",)]
-    full = {trace.y[0]: trace.marker.symbol for trace in panel.figure.data}
+    full = {trace.name: trace.marker.symbol for trace in figure_of(panel).data}
     assert full == {
         "qk-norm": "circle", "&lt;i&gt;same&lt;/i&gt;": "circle-open", "control": "circle",
     }  # fmt: skip
@@ -118,17 +119,17 @@ def test_the_page_escapes_and_is_whole(rows: pd.DataFrame, fitted: Fitted) -> No
 def test_the_figure_for_print(arms: int) -> None:
     names = ("softmax", *(f"arm {i}" for i in range(1, arms)))
     found = fit(made(noisy, seeds=3, arms=names), "softmax")
-    bodies = printed(found.points, found.lines, found.differences, found.arms, TOLD)
+    bodies = printed_contrast(found.points, found.lines, found.differences, found.arms, TOLD)
     assert set(bodies) == {"svg", "pdf"}
     assert bodies["pdf"].startswith(b"%PDF")
     text = bodies["svg"].decode()
     for name in (*names, "Relative drift", "normalised entropy", "difference from softmax"):
         assert name in text  # as text, which a reader can search
-    assert bodies == printed(found.points, found.lines, found.differences, found.arms, TOLD)
+    assert bodies == printed_contrast(found.points, found.lines, found.differences, found.arms, TOLD)
 
 
 def test_nothing_to_print() -> None:
     nothing = fit(frame([]), "softmax")
-    assert printed(nothing.points, nothing.lines, nothing.differences, nothing.arms, TOLD) == {}
+    assert printed_contrast(nothing.points, nothing.lines, nothing.differences, nothing.arms, TOLD) == {}
     alone = fit(made(planted, arms=("softmax",)), "softmax")
-    assert printed(alone.points, alone.lines, alone.differences, alone.arms, TOLD)
+    assert printed_contrast(alone.points, alone.lines, alone.differences, alone.arms, TOLD)

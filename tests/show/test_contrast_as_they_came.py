@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from isoscope.kinds.contrast.figures import printed_contrast, telling
 from isoscope.kinds.contrast.page import contrast_sections
-from isoscope.kinds.contrast.printed import printed
-from isoscope.kinds.contrast.sentences import as_they_came, finding, findings, span, telling
+from isoscope.kinds.contrast.sentences import as_they_came, finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from tests.lab.test_contrast_as_they_come import planted
 from tests.lab.test_contrast_fit import made
 from tests.lab.test_contrast_fit import planted as driven_lines
+from tests.show.drawn import figure_of
 
 ARMS = ("none", "istar=1", "<b>")
 
@@ -29,7 +30,7 @@ def test_words_speak_of_no_common_entropy(fitted: Fitted) -> None:
     assert told.endswith("than with none.")
     assert all("entropies" not in each for each in findings(whole, {}))
     assert span(whole) == "Every trial lies at the entropy that it came to: arms differ in that as well."
-    assert telling(whole.iloc[0]).endswith("<br>5 seeds")
+    assert telling(whole.iloc[0]).lines[-1] == "5 seeds"
     driven = fit(made(driven_lines), "softmax").differences
     assert not as_they_came(driven)
 
@@ -53,12 +54,12 @@ def test_panels_have_every_trial_and_no_line(fitted: Fitted) -> None:
     for section in sections[1:]:
         assert "normalised_entropy" not in {panel.measures[0] for panel in section.small}
         for panel in section.small:
-            assert {trace.mode for trace in panel.figure.data} == {"markers"}
-            assert sum(len(trace.x) for trace in panel.figure.data) == 5 * len(ARMS)
+            assert {trace.mode for trace in figure_of(panel).data} == {"markers"}
+            assert sum(len(trace.x) for trace in figure_of(panel).data) == 5 * len(ARMS)
 
 
 def test_the_figure_for_print_has_differences_and_the_mean(fitted: Fitted) -> None:
-    bodies = printed(fitted.points, fitted.lines, fitted.differences, fitted.arms, {})
+    bodies = printed_contrast(fitted.points, fitted.lines, fitted.differences, fitted.arms, {})
     text = bodies["svg"].decode()
     points: pd.DataFrame = fitted.points
     mean = points[(points.measure == "isoscore") & (points.layer == 0) & (points.arm == "none")].value.mean()

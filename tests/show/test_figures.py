@@ -22,6 +22,7 @@ from isoscope.show.measures import (
     how_shown,
     in_order,
 )
+from tests.show.drawn import figure_of
 from tests.show.made import clouds, compared, layered, part_rows, row, trained, whole
 from tests.typed import frame
 
@@ -33,7 +34,7 @@ def drawn(rows: list[Row], family: str = "directions") -> Drawn:
 
 
 def test_output_stands_after_the_last_layer_under_its_name() -> None:
-    figure = drawn(layered()).panels[0].figure
+    figure = figure_of(drawn(layered()).panels[0])
     assert figure.layout.xaxis.tickvals[-1] == 13
     assert figure.layout.xaxis.ticktext[-1] == "output"
     (curve,) = [trace for trace in figure.data if trace.mode == "lines+markers"]
@@ -42,7 +43,7 @@ def test_output_stands_after_the_last_layer_under_its_name() -> None:
 
 def test_the_interval_is_drawn_from_end_to_end() -> None:
     rows = [row(BETWEEN, 0.3, low=0.2, high=0.35, layer=0), row(BETWEEN, 0.4, layer=1)]
-    (curve,) = [trace for trace in drawn(rows).panels[0].figure.data if trace.mode == "lines+markers"]
+    (curve,) = [trace for trace in figure_of(drawn(rows).panels[0]).data if trace.mode == "lines+markers"]
     assert list(curve.error_y.array) == pytest.approx([0.05, 0.0])
     assert list(curve.error_y.arrayminus) == pytest.approx([0.1, 0.0])
 
@@ -63,7 +64,7 @@ def test_many_steps_or_one_site_run_along_the_steps() -> None:
     many = [row(BETWEEN, 0.01 * i, half=0.01, layer=layer, step=i) for i in range(20) for layer in range(3)]
     for rows, curves in ((one, 0), (many, 3)):
         found = drawn(rows)
-        assert found.panels[0].figure.layout.xaxis.title.text == "step"
+        assert figure_of(found.panels[0]).layout.xaxis.title.text == "step"
         assert len(found.key) == curves
 
 
@@ -71,18 +72,18 @@ def test_models_share_a_panel_and_with_steps_get_one_each_on_one_scale() -> None
     assert len([p for p in drawn(layered("a") + layered("b", 0.5)).panels if p.measures[0] == BETWEEN]) == 1
     first, second = [p for p in drawn(trained("a") + trained("b")).panels if p.measures[0] == BETWEEN]
     assert first.heading.endswith("· a")
-    assert first.figure.layout.yaxis.range == second.figure.layout.yaxis.range
+    assert figure_of(first).layout.yaxis.range == figure_of(second).layout.yaxis.range
 
 
 def test_a_shallow_model_is_not_joined_to_the_output_across_empty_layers() -> None:
-    figure = drawn(layered("a") + layered("b", 0.5, depth=7)).panels[0].figure
+    figure = figure_of(drawn(layered("a") + layered("b", 0.5, depth=7)).panels[0])
     (curve,) = [trace for trace in figure.data if trace.name == "b"]
     assert list(curve.x) == [*range(7), None, 13]
 
 
 def test_one_cloud_stands_as_dots_beside_its_null() -> None:
     (panel,) = drawn(clouds()).panels
-    null, dots = panel.figure.data
+    null, dots = figure_of(panel).data
     assert (null.mode, dots.mode) == ("markers", "markers")
     assert list(null.x)[:2] == [0.0, 0.0]
     assert dots.x[0] == 0.31
@@ -94,24 +95,27 @@ def test_nulls_that_differ_by_curve_take_its_colour() -> None:
         for m, null in (("a", 0.9), ("b", 0.5))
         for i in (0, 1)
     ]
-    dashed = [t for t in drawn(rows, "spectrum").panels[0].figure.data if t.line.dash == "dash"]
+    dashed = [t for t in figure_of(drawn(rows, "spectrum").panels[0]).data if t.line.dash == "dash"]
     assert [list(trace.y) for trace in dashed] == [[0.9, 0.9], [0.5, 0.5]]
 
 
 def test_a_wide_span_of_counts_is_logarithmic_and_says_so() -> None:
     panel = drawn(layered(), "spectrum").panels[0]
-    assert (panel.figure.layout.yaxis.type, panel.remark) == ("log", "dotted: participation ratio, log scale")
+    assert (figure_of(panel).layout.yaxis.type, panel.remark) == (
+        "log",
+        "dotted: participation ratio, log scale",
+    )
 
 
 def test_undefined_values_are_not_drawn() -> None:
     assert drawn([row(BETWEEN, math.nan, layer=i) for i in range(3)]).panels == ()
     gap = drawn([row(BETWEEN, v, half=0.1, layer=i) for i, v in enumerate((0.1, math.nan, 0.3))])
-    assert [list(t.x) for t in gap.panels[0].figure.data if t.mode == "lines+markers"] == [[0, 2]]
+    assert [list(t.x) for t in figure_of(gap.panels[0]).data if t.mode == "lines+markers"] == [[0, 2]]
 
 
 def test_hover_escapes_what_models_are_called() -> None:
     rows = [row(BETWEEN, 0.1, model="<a href='x'>", layer=i, note="</b>") for i in range(2)]
-    text = drawn(rows).panels[0].figure.data[-1].hovertext[0]
+    text = figure_of(drawn(rows).panels[0]).data[-1].hovertext[0]
     assert "<a" not in text
     assert "</b>" not in text.partition("<br>")[2]
 
@@ -133,7 +137,7 @@ def test_bands_of_frequency_share_a_panel_with_their_intervals_and_a_key() -> No
     assert len({pair for _, pair in first.key}) == 3
     assert first.measures == ("mean_cosine_rare", "mean_cosine_middle", "mean_cosine_frequent")
     assert second.heading == "Relative drift by frequency of the token"
-    curves = {t.name: t for t in first.figure.data if t.mode == "lines+markers"}
+    curves = {t.name: t for t in figure_of(first).data if t.mode == "lines+markers"}
     assert list(curves) == ["rare", "in between", "frequent"]
     assert list(curves["rare"].y) == pytest.approx([1.4 * (0.1 + 0.05 * i) for i in range(4)])
     for curve in curves.values():
@@ -150,7 +154,7 @@ def test_bands_of_two_models_are_a_panel_each_and_of_steps_apart_all_on_one_scal
     many = parts("tokens", "abcd").panels[:3]
     assert [p.measures for p in many] == [p.measures for p in apart]
     for panels in (two, apart, many):
-        assert len({tuple(p.figure.layout.yaxis.range) for p in panels}) == 1
+        assert len({tuple(figure_of(p).layout.yaxis.range) for p in panels}) == 1
 
 
 def test_of_forms_of_one_thing_one_is_drawn_unless_it_is_alone() -> None:
@@ -202,7 +206,7 @@ def test_a_measure_that_the_table_does_not_have_is_shown_as_its_run_explains_it(
 
 def test_a_comparison_has_a_dot_a_layer_joined_in_order_and_the_square() -> None:
     relative, drift = scatter(frame(compared())).panels
-    square, a, b = relative.figure.data
+    square, a, b = figure_of(relative).data
     assert list(square.y) == pytest.approx([x * x for x in square.x])
     assert (a.name, b.name, len(a.x)) == ("a", "b", 8)
     rows = {(r.model, r.kind, r.layer, r.measure): r.value for r in compared()}
@@ -210,8 +214,8 @@ def test_a_comparison_has_a_dot_a_layer_joined_in_order_and_the_square() -> None
     assert list(a.x) == [rows["a", *place, "relative_drift"] for place in layers]
     assert list(b.y) == [rows["b", *place, "mean_cosine"] for place in layers]
     assert list(a.marker.symbol) == ["circle-open"] + 7 * ["circle"]
-    assert (drift.figure.layout.xaxis.type, relative.figure.layout.xaxis.type) == ("log", "linear")
-    assert len(drift.figure.data) == 2
+    assert (figure_of(drift).layout.xaxis.type, figure_of(relative).layout.xaxis.type) == ("log", "linear")
+    assert len(figure_of(drift).data) == 2
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 4.2])
@@ -219,5 +223,5 @@ def test_one_dot_makes_a_scatter_with_ticks(value: float) -> None:
     rows = [row(m, value, kind="cloud") for m in ("drift", "relative_drift", "mean_cosine")]
     panels = scatter(frame(rows)).panels
     assert len(panels) == 1 + (value > 0)
-    assert all(panel.figure.layout.xaxis.tickvals for panel in panels[1:])
+    assert all(figure_of(panel).layout.xaxis.tickvals for panel in panels[1:])
     assert scatter(frame([row("drift", 1.0)])).panels == ()

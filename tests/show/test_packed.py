@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
-from isoscope.show.draw.plotly.packed import LEAST, LETTERS, MANY, line, packed, written
+from isoscope.show.packed import LEAST, LETTERS, MANY, line, packed, written
 
 
 def unpacked(held: dict[str, object]) -> np.ndarray:
@@ -46,12 +45,10 @@ def test_a_cell_far_beyond_the_colours_leaves_numbers_as_they_are() -> None:
 
 
 def test_of_a_figure_the_large_maps_are_packed() -> None:
-    figure = go.Figure()
     across = 2 * LEAST
-    figure.add_heatmap(z=np.linspace(0, 1, across).reshape(2, -1).tolist(), zmin=0, zmax=1)
-    figure.add_heatmap(z=[[1.0, 2.0]])
-    figure.add_scatter(x=[0.0, 1.0], y=[0.0, 1.0])
-    large, small, dots = written(figure)["data"]
+    cells = np.linspace(0, 1, across).reshape(2, -1).tolist()
+    traces = [{"z": cells, "zmin": 0, "zmax": 1}, {"z": [[1.0, 2.0]]}, {"x": [0.0, 1.0], "y": [0.0, 1.0]}]
+    large, small, dots = written({"data": traces, "layout": {}})["data"]
     np.testing.assert_allclose(unpacked(large["z"]).ravel(), np.linspace(0, 1, across), atol=2e-4)
     assert small["z"] == [[1.0, 2.0]] and dots["x"] == [0.0, 1.0]
 

@@ -8,11 +8,10 @@ import re
 
 import pytest
 
-from isoscope.kinds.reproduce.page import ClaimTold, paper_page
+from isoscope.kinds.reproduce.page import ClaimTold, paper_page, printed_claim
 from isoscope.results.run import Run
-from isoscope.show.charts import Chart, Series
-from isoscope.show.draw.matplotlib.charts import printed
-from isoscope.show.draw.plotly.charts import looks, panel
+from isoscope.show.charts import Chart, Series, prepared
+from tests.show.drawn import figure_of
 
 CHART = Chart(
     "Cosine </script><b>",
@@ -51,37 +50,36 @@ def test_verdicts_are_told_in_words_and_names_are_escaped() -> None:
 
 def test_a_series_keeps_its_colour_and_intervals_that_are_not_there_are_not_drawn() -> None:
     other = Chart("other", "step", "", [Series("two", [1.0, 10.0], [1.0, 2.0])], log_x=True, log_y=True)
-    first, second = looks([CHART, other])
-    assert first["two"] == second["two"]
-    figure = panel(CHART, first).figure
+    first, log = prepared([CHART, other])
+    assert first.series[1].colour == log.series[0].colour
+    figure = figure_of(first)
     assert list(figure.data[0].error_y.array) == pytest.approx([0.2, 0.0])
     assert figure.data[1].y[1] is None
     assert list(figure.layout.xaxis.tickvals) == [0, 1]
-    log = panel(other, second)
-    assert (log.figure.layout.xaxis.type, log.remark) == ("log", "log scale")
+    assert (figure_of(log).layout.xaxis.type, log.remark) == ("log", "log scale")
 
 
 def test_many_series_are_told_apart_and_ordered_ones_by_shade() -> None:
     many = Chart("many", "x", "", [Series(str(i), [0.0], [0.0], style="dots") for i in range(9)])
-    (own,) = looks([many])
-    assert len({(look.pair, look.turn) for look in own.values()}) == 9
-    (shades,) = looks([Chart("o", "x", "", many.series[:3], ordered=True)])
-    assert len({look.pair for look in shades.values()}) == 3
+    (own,) = prepared([many])
+    assert len({(one.colour, one.mark, one.dash) for one in own.series}) == 9
+    (shades,) = prepared([Chart("o", "x", "", many.series[:3], ordered=True)])
+    assert len({one.colour for one in shades.series}) == 3
 
 
 def test_names_stand_side_by_side_unless_the_key_says_them() -> None:
     named = Chart("n", "", "", [Series("a", ["left", "right"], [0.0, 1.0], style="dots")])
-    assert panel(named, looks([named])[0]).figure.layout.xaxis.showticklabels
+    assert figure_of(prepared([named])[0]).layout.xaxis.showticklabels
     keyed = Chart("n", "", "", [Series(name, [name], [0.0], style="dots") for name in "ab"])
-    assert not panel(keyed, looks([keyed])[0]).figure.layout.xaxis.showticklabels
+    assert not figure_of(prepared([keyed])[0]).layout.xaxis.showticklabels
 
 
 def test_the_figure_for_print_has_text_and_is_the_same_twice() -> None:
-    made = printed([CHART, CHART, CHART, CHART])
+    made = printed_claim([CHART, CHART, CHART, CHART])
     assert set(made) == {"svg", "pdf"}
     assert b"chance" in made["svg"]
-    assert made == printed([CHART, CHART, CHART, CHART])
-    assert printed([]) == {}
+    assert made == printed_claim([CHART, CHART, CHART, CHART])
+    assert printed_claim([]) == {}
 
 
 def test_a_series_of_unequal_lengths_is_refused() -> None:
@@ -92,6 +90,6 @@ def test_a_series_of_unequal_lengths_is_refused() -> None:
 def test_a_centred_chart_has_the_origin_in_its_middle() -> None:
     chart = Chart("", "", "", [Series("a", [1.0, -4.0], [2.0, math.nan])], centred=True)
     assert chart.reach == pytest.approx(4.2)
-    drawn = panel(chart, looks([chart])[0]).figure
+    drawn = figure_of(prepared([chart])[0])
     assert list(drawn.layout.xaxis.range) == list(drawn.layout.yaxis.range) == [-chart.reach, chart.reach]
     assert Chart("", "", "", [], centred=True).reach > 0

@@ -11,8 +11,10 @@ import pytest
 
 from isoscope.kinds.block.sentences import finding, finding_of_norms
 from isoscope.kinds.contrast import sentences as sentences_contrast
+from isoscope.kinds.contrast.figures import telling
 from isoscope.kinds.impact import effects as impact_rows
 from isoscope.results.reading import Reading
+from isoscope.show.draw.plotly.charts import told_html
 from tests.show.made import row
 from tests.show.said import Case, Line, Say
 from tests.typed import frame
@@ -48,7 +50,7 @@ def spanned(*lines: dict[str, object]) -> Say:
 
 
 def pointed(**given: object) -> Say:
-    return lambda: sentences_contrast.telling(pd.Series(differing("a", 0.1, 0.2) | given))
+    return lambda: told_html(telling(pd.Series(differing("a", 0.1, 0.2) | given)))
 
 
 HIGHER, SAME = differing("a", 0.001, 0.2), differing("a", 0.0, 0.2)

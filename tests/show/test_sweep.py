@@ -6,21 +6,25 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from isoscope.kinds.report import write
 from isoscope.kinds.sweep.clouds import by_step, moving_album
-from isoscope.kinds.sweep.marks import make_switchable
+from isoscope.kinds.sweep.marks import switchable
 from isoscope.kinds.sweep.page import MOST_UNITS, _sections, sweep_page
 from isoscope.kinds.sweep.rows import changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
 from isoscope.results.store import RunFolder
+from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.library import carried
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.page.training import training
+from tests.show.drawn import figure_of
 from tests.show.made_sweep import JUMP, STEPS, a_sweep, finding, moving, named
 
 
@@ -48,7 +52,7 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
     assert "11 checkpoints from step 0 to step 1,000 were measured, 1 failed and 2 may not be" in text
     sections = sections_of(folder)
     for panel in sections["directions"].trained.large:  # type: ignore[attr-defined]
-        (mark,) = [one for one in panel.figure.layout.annotations if "same weights" in str(one.hovertext)]
+        (mark,) = [one for one in figure_of(panel).layout.annotations if "same weights" in str(one.hovertext)]
         assert mark.x == pytest.approx(step_axis([s for s in STEPS if s != 128]).at(8))
 
 
@@ -81,20 +85,20 @@ def test_changes_are_marked_on_the_line_of_their_layer(tmp_path: Path) -> None:
     folder = a_sweep(tmp_path)
     panel = sections_of(folder)["directions"].trained.large[0]  # type: ignore[attr-defined]
     axis = step_axis(STEPS)
-    marks = [t for t in panel.figure.data if t.type == "scatter" and t.mode == "markers"]
+    marks = [t for t in figure_of(panel).data if t.type == "scatter" and t.mode == "markers"]
     assert len(marks) == 4 and {x for trace in marks for x in trace.x} == {axis.at(JUMP)}
-    assert all(list(trace.marker.symbol) == ["diamond"] for trace in marks)
+    assert all(trace.marker.symbol == "diamond" for trace in marks)
     values = sorted(y for trace in marks for y in trace.y)
     assert values == pytest.approx([0.4, 0.45, 0.5, 0.55])  # on the lines
-    drawn = [trace for trace in panel.figure.data if trace.type == "scatter"]
+    drawn = [trace for trace in figure_of(panel).data if trace.type == "scatter"]
     lines = {trace.line.color for trace in drawn if trace.mode == "lines+markers"}
     assert {trace.marker.color for trace in marks} <= lines
-    (bars,) = [t for t in panel.figure.data if t.type == "scatter" and t.line.width == 5]
+    (bars,) = [t for t in figure_of(panel).data if t.type == "scatter" and t.line.width == 5]
     assert list(bars.x[:3]) == [axis.at(32), axis.at(64), None]
     assert "after step 32, by step 64 (95 %)" in marks[0].hovertext[0]
     drift = sections_of(folder)["drift"].trained.large[0]  # type: ignore[attr-defined]
-    turned = [t for t in drift.figure.data if t.type == "scatter" and t.mode == "markers"]
-    assert {symbol for trace in turned for symbol in trace.marker.symbol} == {"triangle-up"}
+    turned = [t for t in figure_of(drift).data if t.type == "scatter" and t.mode == "markers"]
+    assert {trace.marker.symbol for trace in turned} == {"triangle-up"}
 
 
 def test_changes_are_told_by_where_they_fall(tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
     assert [panel.heading for panel in (first, last)] == [
         "CKA of two checkpoints · layer 0", "CKA of two checkpoints · layer 3",
     ]  # fmt: skip
-    heat = first.figure.data[0]
+    heat = figure_of(first).data[0]
     z = np.array(heat.z, float)
     assert list(heat.x) == list(heat.y) == [f"{step:,}" for step in STEPS]
     assert np.allclose(z, z.T, equal_nan=True)
@@ -124,7 +128,7 @@ def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
 def test_entropy_with_drift_by_layer_and_by_head(tmp_path: Path) -> None:
     section = sections_of(a_sweep(tmp_path))["entropy-and-drift"]
     assert len(section.small) == 2 and len(section.maps) == 4  # type: ignore[attr-defined]
-    assert np.array(section.maps[0].figure.data[0].z).shape == (3, 2)  # type: ignore[attr-defined]
+    assert np.array(figure_of(section.maps[0]).data[0].z).shape == (3, 2)  # type: ignore[attr-defined]
     words = section.words  # type: ignore[attr-defined]
     assert (
         "the drift of the queries at −0.90 in the median head; with p < 0.01 it is 6 below 0, of 6 heads"
@@ -144,7 +148,7 @@ def test_weights_run_along_the_steps(tmp_path: Path) -> None:
     sections = sections_of(a_sweep(tmp_path, weights=True))
     assert [p.measures[0] for p in sections["query_key"].trained.large] == ["trace", "frobenius"]  # type: ignore[attr-defined]
     (vocabulary,) = sections["vocabulary"].trained.small  # type: ignore[attr-defined]
-    assert len([t for t in vocabulary.figure.data if t.mode == "lines+markers"]) == 2
+    assert len([t for t in figure_of(vocabulary).data if t.mode == "lines+markers"]) == 2
     assert [name for name, _ in sections["vocabulary"].drawn.key] == [  # type: ignore[attr-defined]
         "input vocabulary", "output vocabulary centred",
     ]  # fmt: skip
@@ -169,7 +173,7 @@ def test_every_figure_along_the_steps_can_be_put_on_the_other_axis(tmp_path: Pat
         trained = section.trained  # type: ignore[attr-defined]
         heads = trained.heads.panels if trained and trained.heads else []
         for panel in [*trained.large, *trained.small, *heads] if trained else []:
-            meta = panel.figure.layout.meta
+            meta = figure_of(panel).layout.meta
             assert meta["log"] is True and meta["first"] == 1
             assert meta["other"]["range"][1] > 1000 and "1,000" in meta["other"]["ticktext"]
 
@@ -177,12 +181,11 @@ def test_every_figure_along_the_steps_can_be_put_on_the_other_axis(tmp_path: Pat
 @pytest.mark.parametrize("steps", [STEPS, list(range(0, 500, 50))])
 def test_places_on_one_axis_tell_those_on_the_other(steps: list[int]) -> None:
     """What the page's script does: log10(1 + x/first), and back."""
-    from isoscope.show.draw.plotly.marks import blank
+
     from isoscope.show.figures.step_axis import StepAxis
 
-    axis, figure = step_axis(steps), blank(100)
-    make_switchable(figure, axis)
-    meta = figure.layout.meta
+    axis = step_axis(steps)
+    meta: Any = switchable(Panel((), "", "", Chart("", "", "")), axis).chart.meta
     other = StepAxis(axis.steps, axis.measured, not axis.log)
     for step in steps:
         x = axis.at(step)

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 from isoscope.run.monitor.schedule import dense_then_even
+from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.library import carried
-from isoscope.show.draw.plotly.marks import blank
 from isoscope.show.figures.heads_over_steps import MOST_HEADS, heads_over_steps
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory
-from isoscope.show.page.alarms import Mark, mark, watch
+from isoscope.show.page.alarms import Mark, marked, watch
 from isoscope.show.page.page import page
 from isoscope.show.page.training import is_training, trained, training
 from isoscope.show.readings import read
@@ -24,6 +25,7 @@ from isoscope.show.say.broken import first_not_finite, rows_while_whole, while_w
 from isoscope.show.say.cost import cost, told_once
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import headline
+from tests.show.drawn import figure_of
 from tests.show.made import a_run, row
 from tests.show.made_training import a_training, alarm, facts, watched
 from tests.typed import frame
@@ -81,7 +83,7 @@ def test_alarms_at_every_step_do_not_fill_the_page() -> None:
 def test_a_line_a_layer_in_order_of_depth_and_a_map_of_all() -> None:
     of = training(watched(STEPS, layers=3), facts(STEPS), {})
     own = [r for r in of.readings if r.measure == "mean_cosine_between"]
-    figure, _ = trajectory(own, of.axis, of.places, mapped=True)
+    figure = figure_of(trajectory(own, of.axis, of.places, mapped=True))
     lines = [trace for trace in figure.data if trace.type == "scatter" and trace.line.dash is None]
     assert [re.search(r"</b>  (.*?)<br>", trace.hovertemplate)[1] for trace in lines] == [  # type: ignore[index]
         "layer 0", "layer 1", "layer 2", "layer 3", "output",
@@ -98,7 +100,8 @@ def test_a_line_a_layer_in_order_of_depth_and_a_map_of_all() -> None:
 def test_many_layers_are_thinned_to_lines_on_a_band() -> None:
     of = training(watched(STEPS, layers=40, heads=0), facts(STEPS), {})
     own = [r for r in of.readings if r.measure == "mean_cosine_between"]
-    figure, remark = trajectory(own, of.axis, of.places, mapped=True)
+    chart = trajectory(own, of.axis, of.places, mapped=True)
+    figure, remark = figure_of(chart), chart.remark
     lines = [t for t in figure.data if t.type == "scatter" and t.line.dash is None and t.line.width]
     assert len(lines) == MOST_LINES and remark == f"{MOST_LINES} of 42 layers as lines"
     low, high = [t for t in figure.data if t.type == "scatter" and t.line.width == 0]
@@ -112,7 +115,7 @@ def test_many_layers_are_thinned_to_lines_on_a_band() -> None:
 def test_a_value_that_is_not_there_is_a_gap() -> None:
     of = training(watched(STEPS, broken_from=200), facts(STEPS), {})
     own = [r for r in of.readings if r.measure == "mean_cosine_between"]
-    figure, _ = trajectory(own, of.axis, of.places, mapped=True)
+    figure = figure_of(trajectory(own, of.axis, of.places, mapped=True))
     lines = [t for t in figure.data if t.type == "scatter" and t.line.dash is None]
     assert lines[0].y[-1] is not None and lines[1].y[-2:] == (None, None)
     (heat,) = [trace for trace in figure.data if trace.type == "heatmap"]
@@ -122,7 +125,8 @@ def test_a_value_that_is_not_there_is_a_gap() -> None:
 def test_values_of_many_sizes_are_coloured_by_their_logarithm() -> None:
     of = training(watched(STEPS), facts(STEPS), {})
     own = [r for r in of.readings if r.measure == "mean_norm"]
-    figure, remark = trajectory(own, of.axis, of.places, mapped=True)
+    chart = trajectory(own, of.axis, of.places, mapped=True)
+    figure, remark = figure_of(chart), chart.remark
     (heat,) = [trace for trace in figure.data if trace.type == "heatmap"]
     assert remark == "log scale"
     assert heat.z[0][-1] == pytest.approx(math.log10(410), rel=1e-3)
@@ -136,7 +140,7 @@ def test_heads_stand_layer_under_layer() -> None:
     of = training(watched(STEPS, layers=3, heads=2), facts(STEPS), {})
     found = heads_over_steps(of.rows, "attention", of.axis, {})
     assert found is not None and len(found.groups) == 1
-    heat = found.panels[0].figure.data[0]
+    heat = figure_of(found.panels[0]).data[0]
     assert list(heat.y[:3]) == ["layer 1 head 0", "layer 1 head 1", "layer 2 head 0"]
     assert heat.z[3][-1] == pytest.approx(1 - 0.4 - 0.01)
     assert list(heat.meta["steps"]) == STEPS
@@ -149,7 +153,7 @@ def test_more_heads_than_fit_are_in_groups_that_a_list_picks() -> None:
     found = heads_over_steps(of.rows, "attention", of.axis, {})
     assert found is not None
     assert [name for name, _ in found.groups] == ["1–3", "4–6", "7–9"]
-    assert all(len(panel.figure.data[0].y) <= MOST_HEADS for panel in found.panels)
+    assert all(len(figure_of(panel).data[0].y) <= MOST_HEADS for panel in found.panels)
     text = page(a_training(), watched(steps, layers=9, heads=64), facts(steps))
     assert "<option>4–6</option>" in text and text.count('class="group" hidden') == 2
 
@@ -225,13 +229,15 @@ def test_every_figure_along_the_steps_has_the_marks() -> None:
         assert made is not None
         heads = made.heads.panels if made.heads else []
         for panel in (*made.large, *made.small, *heads):
-            (note,) = panel.figure.layout.annotations
+            (note,) = figure_of(panel).layout.annotations
             assert note.x == of.axis.at(25) and note.hovertext == "rank_collapse at step 25 at layer.2"
 
 
 def test_words_of_alarms_are_escaped() -> None:
-    figure = blank(100)
-    mark(figure, step_axis(STEPS), [Mark(1, ("<b>bad</b> & worse",), True)])
+    panel = marked(
+        Panel((), "", "", Chart("", "", "")), step_axis(STEPS), [Mark(1, ("<b>bad</b> & worse",), True)]
+    )
+    figure = figure_of(panel)
     assert figure.layout.annotations[0].hovertext == "&lt;b&gt;bad&lt;/b&gt; &amp; worse"
     bad = alarm(25) | {"words": "<script>alert(1)</script>", "site": "<i>"}
     text = text_of(alarms={25: [bad]})

@@ -16,13 +16,14 @@ from isoscope.show.figures.maps import maps
 from isoscope.show.figures.weights import heads as albums
 from isoscope.show.figures.weights import norms, vocabulary
 from isoscope.show.figures.weights.heads import heads
-from isoscope.show.figures.weights.planes import NEVER, SURE, colours, planes
+from isoscope.show.figures.weights.planes import NEVER, SURE, planes
 from isoscope.show.figures.weights.sections import weight_sections
 from isoscope.show.page.page import page
 from isoscope.show.readings import read
 from isoscope.show.regimes import REGIMES, regime_of
 from isoscope.show.say.words import headline, sentences
 from tests.show import made_weights as made
+from tests.show.drawn import figure_of
 from tests.show.made import attended, layered, row, whole
 from tests.typed import frame
 
@@ -41,7 +42,7 @@ def sections(text: str) -> list[str]:
 def test_every_head_is_one_point_of_its_regimes_colour() -> None:
     rows = made.heads()
     (panel,) = planes(frame(rows), made.LENGTH)
-    *regimes, ring = panel.figure.data
+    *regimes, ring = figure_of(panel).data
     assert (ring.name, ring.x) == ("chosen", (None,))
     traces = {(r.layer, r.head): r for r in rows if r.measure == "trace" and r.head is not None}
     scales = {(r.layer, r.head): r for r in rows if r.measure == "frobenius" and r.head is not None}
@@ -74,7 +75,7 @@ def inside(x: float, y: float, path: str) -> bool:
 def test_areas_are_those_of_the_inequality(theta: float, share: float) -> None:
     """Localised is |θ|/2 > √(‖W‖²/3 + tr W²/4): pale for some tr W², sure for every one."""
     (panel,) = planes(frame(made.head_rows(1, 0, 1.0, 1.0)), made.LENGTH)
-    paths = [shape.path for shape in panel.figure.layout.shapes if shape.type == "path"]
+    paths = [shape.path for shape in figure_of(panel).layout.shapes if shape.type == "path"]
     pale, sure = paths[:4], paths[4:8]
     for scale in (0.05, 0.2, 0.7, 1.1, 3.0, 8.0):
         localised = abs(theta) / 2 > math.sqrt(scale**2 / 3 + share * scale**2 / 4)
@@ -88,11 +89,11 @@ def test_areas_are_those_of_the_inequality(theta: float, share: float) -> None:
 def test_every_head_is_in_the_picture_however_far() -> None:
     rows = made.head_rows(1, 0, 900.0, 1e-5) + made.head_rows(1, 1, -0.001, 4e3)
     (panel,) = planes(frame(rows), None)
-    across, up = panel.figure.layout.xaxis.range, panel.figure.layout.yaxis.range
-    for trace in panel.figure.data[:-1]:
+    across, up = figure_of(panel).layout.xaxis.range, figure_of(panel).layout.yaxis.range
+    for trace in figure_of(panel).data[:-1]:
         assert all(across[0] < x < across[1] for x in trace.x)
         assert all(up[0] < y < up[1] for y in trace.y)
-    assert len(panel.figure.layout.xaxis.tickvals) > 5
+    assert len(figure_of(panel).layout.xaxis.tickvals) > 5
 
 
 def test_planes_are_told_apart_by_kind_model_and_data() -> None:
@@ -106,15 +107,14 @@ def test_planes_are_told_apart_by_kind_model_and_data() -> None:
     ]
     weights, data = planes(frame([*made.heads(), *made.on_data()]), 512)
     for axis in ("xaxis", "yaxis"):
-        assert weights.figure.layout[axis].range == data.figure.layout[axis].range
+        assert figure_of(weights).layout[axis].range == figure_of(data).layout[axis].range
     assert planes(frame(layered()), 512) == ()
-    assert colours(()) == ()
 
 
 def test_the_plane_shows_the_last_step() -> None:
     rows = made.head_rows(1, 0, 1.0, 0.2, step=0) + made.head_rows(1, 0, -1.0, 0.2, step=9)
     (panel,) = planes(frame(rows), 512)
-    early, _ = panel.figure.data
+    early, _ = figure_of(panel).data
     assert math.sinh(early.x[0]) == pytest.approx(-1.0)
 
 
@@ -164,10 +164,10 @@ def test_no_album_without_pictures(points: pd.DataFrame | None) -> None:
 def test_maps_without_bounds_end_at_nineteen_heads_in_twenty() -> None:
     rows = [r for at in range(40) for r in made.head_rows(1, at, 1000.0 if at == 7 else 1.0, 1.0)]
     trace, frobenius, share = maps(frame(rows), "query_key")
-    assert (trace.figure.data[0].zmin, trace.figure.data[0].zmax) == (-1.0, 1.0)
-    assert trace.figure.data[0].colorbar.ticktext == ("−1", "0", "≥ 1")
-    assert frobenius.figure.data[0].colorbar.ticktext[-1] == "1"
-    assert (share.figure.data[0].zmin, share.figure.data[0].zmax) == (0.0, 1.0)
+    assert (figure_of(trace).data[0].zmin, figure_of(trace).data[0].zmax) == (-1.0, 1.0)
+    assert figure_of(trace).data[0].colorbar.ticktext == ("−1", "0", "≥ 1")
+    assert figure_of(frobenius).data[0].colorbar.ticktext[-1] == "1"
+    assert (figure_of(share).data[0].zmin, figure_of(share).data[0].zmax) == (0.0, 1.0)
 
 
 def test_the_vocabulary_stands_beside_hidden_states_with_its_nulls() -> None:
@@ -231,9 +231,9 @@ def test_scatters_are_symmetric_about_the_origin_and_on_one_scale() -> None:
         "Output vocabulary, as it is", "Output vocabulary, centred",
     ]  # fmt: skip
     for panel in panels:
-        for axis in (panel.figure.layout.xaxis, panel.figure.layout.yaxis):
+        for axis in (figure_of(panel).layout.xaxis, figure_of(panel).layout.yaxis):
             assert axis.range[0] == -axis.range[1]
-    raw, centred = (panel.figure.layout.xaxis.range for panel in panels[2:])
+    raw, centred = (figure_of(panel).layout.xaxis.range for panel in panels[2:])
     assert raw == centred
     outside = [int(found[1]) for p in panels if (found := re.search(r", (\d+) of them outside", p.remark))]
     assert 0 < sum(outside) <= 2 * 1000 * (1 - vocabulary.CUT) + 2
@@ -243,7 +243,7 @@ def test_scatters_are_symmetric_about_the_origin_and_on_one_scale() -> None:
 def test_stages_are_joined_in_order_and_edits_stand_apart() -> None:
     panels = {panel.measures[0]: panel for panel in norms.stages(WORDS, {})}
     assert list(panels) == ["mean_cosine_between", "relative_drift", "isoscore", "mean_norm"]
-    figure = panels["mean_cosine_between"].figure
+    figure = figure_of(panels["mean_cosine_between"])
     assert list(figure.layout.xaxis.ticktext) == [
         "before", "x̂", "γx̂", "γx̂ + β", "β := 0", "γ := 1",
     ]  # fmt: skip
@@ -256,7 +256,7 @@ def test_stages_are_joined_in_order_and_edits_stand_apart() -> None:
         row("mean_cosine", 0.2, kind="norm_before"),
     ]
     (panel,) = norms.stages(frame(other), {})
-    assert list(panel.figure.layout.xaxis.ticktext) == ["before", "from<br>another<br>checkpoint"]
+    assert list(figure_of(panel).layout.xaxis.ticktext) == ["before", "from<br>another<br>checkpoint"]
 
 
 def test_the_page_has_the_sections_of_weights_before_those_of_data() -> None:
@@ -286,7 +286,7 @@ def test_one_head_that_is_nan_leaves_the_others() -> None:
     rows = [r for head in range(4) for r in made.head_rows(1, head, 1.0, 0.5)]
     rows = [replace(r, value=math.nan, note="not finite") if r.head == 2 else r for r in rows]
     (panel,) = planes(frame(rows), 512)
-    assert sum(len(trace.x) for trace in panel.figure.data[:-1]) == 3
+    assert sum(len(trace.x) for trace in figure_of(panel).data[:-1]) == 3
     assert "the weights decide where 3 of 3 heads would look" in headline(frame(rows))
 
 
@@ -304,8 +304,7 @@ def test_every_colour_of_the_sections_has_its_pair() -> None:
     used = {colour for figure in figures for colour in re.findall(r'"(#[0-9a-f]{6})"', figure)}
     assert used
     assert used <= set(dark)
-    pairs = [
-        pair for section in weight_sections(WORDS, points, {}, 512, sentences) for pair in section.colours
-    ]
+    sections = weight_sections(WORDS, points, {}, 512, sentences)
+    pairs = [pair for section in sections for panel in section.panels for pair in panel.chart.colours]
     assert len({light for light, _ in pairs}) == len(set(pairs))  # no colour is the first of two pairs
     assert MODELS[0] in pairs

@@ -1,17 +1,20 @@
-"""A measure along the steps of a training run or a sweep: a line a layer, drawn by `report.steps_print`."""
+"""A measure along the steps of a training run or a sweep: a line a layer, with changes and alarms."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.plot.axes import PLACED, finished, name_values, one_model, opened, readings_of
+from isoscope.kinds.sweep.marks import change_marks
+from isoscope.plot.select import PLACED, one_model, readings_of, titled
+from isoscope.show.charts import Alarm, Chart
+from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
-from isoscope.show.figures.steps_print import draw_lines
-from isoscope.show.figures.trajectories import Depths, depths
+from isoscope.show.figures.trajectories import Depths, depths, trajectory
 from isoscope.show.measures import Told
 from isoscope.show.readings import SiteReading, read
 
@@ -36,12 +39,23 @@ def steps(
 
     `changes` are those of a sweep, `alarms` the steps at which one began; `told` is `run.measures`.
     """
+    return shown(steps_chart(frame, measure, told, changes, alarms), ax, legend=legend)
+
+
+def steps_chart(
+    frame: pd.DataFrame,
+    measure: str | None,
+    told: Told | None,
+    changes: Collection[Changed] = (),
+    alarms: Collection[int] = (),
+) -> Chart:
+    """The chart that `steps` draws."""
     found, axis = along(frame, measure)
-    ax = opened(ax)
-    own = [change for change in changes if change.measure == found[0].measure]
-    draw_lines(ax, found, axis, _places(frame), own, alarms)
-    name_values(ax, found, told)
-    return finished(ax, legend=legend)
+    places = _places(frame)
+    chart = trajectory(found, axis, places, mapped=False)
+    series = [*chart.series, *change_marks(list(changes), found, axis, places)]
+    chart = replace(chart, series=series, alarms=[Alarm(axis.at(step)) for step in alarms])
+    return chart.named(y=titled(found[0].measure, told), x="step, log scale" if axis.log else "step")
 
 
 def along(frame: pd.DataFrame, measure: str | None) -> tuple[list[SiteReading], StepAxis]:

@@ -6,14 +6,17 @@ all norms are equal the mean cosine lies on it, so what is seen is how far model
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.plot.axes import finished, opened, probed, titled
-from isoscope.show.colours import MODELS, SOFT
-from isoscope.show.draw.matplotlib.style import MARKS, dot, pen, plain
+from isoscope.plot.select import probed, titled
+from isoscope.show.charts import Chart, Series, turned
+from isoscope.show.colours import SOFT
+from isoscope.show.draw.matplotlib.sheet import shown
+from isoscope.show.figures.comparison import Dot, against_drift
 from isoscope.show.measures import Told
 from isoscope.show.readings import PLACES, SiteReading, at_last, models, read
 
@@ -33,40 +36,28 @@ def scatter(
     legend: bool = True,
 ) -> Axes:
     """Draw the mean cosine of every layer against its drift; of several steps the last of each model."""
+    return shown(scatter_chart(frame, across, told), ax, legend=legend)
+
+
+def scatter_chart(frame: pd.DataFrame, across: str, told: Told | None) -> Chart:
+    """The chart that `scatter` draws."""
     if across not in ACROSS:
         raise unknown_name("measure to draw across", across, ACROSS)
     rows = probed(frame)
     rows = rows[rows["head"].isna() & rows["kind"].isin(PLACES) & rows["measure"].isin([across, _UP])]
     found = [r for r in read(rows) if r.known]
     groups = {name: _dots([r for r in found if r.model == name], across) for name in models(found)}
-    dots = [pair for group in groups.values() for pair in group]
-    if not dots:
+    if not any(groups.values()):
         raise IsoscopeError(f"there is nothing to draw: no layer has both {across} and {_UP}.")
-    ax = opened(ax)
-    right = 1.06 * max(0.0, *(x.value for x, _ in dots)) or 1.0
-    for i, (name, group) in enumerate(groups.items()):
-        colour, mark = MODELS[i % len(MODELS)][0], MARKS[i // len(MODELS) % len(MARKS)]
-        pairs = sorted(group, key=lambda pair: pair[0].place)
-        x, y = [a.value for a, _ in pairs], [b.value for _, b in pairs]
-        ax.plot(x, y, marker=mark, color=colour, lw=pen(0.5), ms=dot(1.1), label=plain(name), mew=pen(0.6))
-        for a, b in pairs:
-            if b.bounded:
-                ax.vlines(a.value, b.low, b.high, color=colour, lw=pen(0.7))
-            if a.kind == "layer" and a.layer == 0:
-                ax.plot(
-                    a.value, b.value, mark, mfc="white", mec=colour, ms=dot(1.1), mew=pen(0.7), zorder=4,
-                    label="layer 0, hollow" if i == len(groups) - 1 else "_",
-                )  # fmt: skip
-    if across == "relative_drift":
-        curve = [right * i / 60 for i in range(61)]
-        square = [x * x for x in curve]
-        ax.plot(curve, square, "--", color=SOFT[0], lw=pen(0.75), zorder=0, label="relative drift squared")
-    ax.set_xlim(min(0.0, *(x.value for x, _ in dots)), right)
-    ax.set(xlabel=titled(across, told), ylabel=titled(_UP, told))
-    return finished(ax, legend=legend)
+    colours = {name: turned(at)[0] for at, name in enumerate(groups)}
+    chart = against_drift(groups, across, colours)
+    hollow = Series("layer 0, hollow", [], [], style="dots", hollow=True, colour=SOFT)  # for the key
+    if any(any(one.hollows) for one in chart.series):
+        chart = replace(chart, series=[*chart.series, hollow])
+    return chart.named(y=titled(_UP, told), x=titled(across, told))
 
 
-def _dots(own: list[SiteReading], across: str) -> list[tuple[SiteReading, SiteReading]]:
+def _dots(own: list[SiteReading], across: str) -> list[Dot]:
     own = at_last(own)
     up = {r.site: r for r in own if r.measure == _UP}
-    return [(r, up[r.site]) for r in own if r.measure == across and r.site in up]
+    return [Dot(r, up[r.site]) for r in own if r.measure == across and r.site in up]

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.formatting import short
-from isoscope.kinds.contrast.printed import (
+from isoscope.kinds.contrast.figures import (
     colours_of,
     difference_from,
-    draw_differences,
-    draw_trials,
+    differences_chart,
     is_driven,
     printable,
+    trials_chart,
 )
-from isoscope.plot.axes import finished, opened, titled
-from isoscope.show.draw.matplotlib.style import folded
+from isoscope.plot.select import titled
+from isoscope.show.charts import Chart
+from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.measures import Told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from isoscope.lab.contrast.fit import Fitted
-
-_LETTERS = 40
 
 
 def contrast(
@@ -42,22 +42,18 @@ def contrast(
 
     `frame` has the rows of a contrast, `reference` is an arm (else the first), layer 0 the mean over layers.
     """
-    return draw_contrast(opened(ax), fitted(frame, reference), measure, layer=layer, told=told)
+    return shown(contrast_chart(fitted(frame, reference), measure, told, layer=layer), ax, legend=False)
 
 
-def draw_contrast(
-    ax: Any, found: Fitted, measure: str | None = None, *, layer: int = 0, told: Told | None = None
-) -> Axes:
-    """The same of what was fitted."""
+def contrast_chart(found: Fitted, measure: str | None, told: Told | None, *, layer: int = 0) -> Chart:
+    """The chart that `contrast` draws, of what was fitted."""
     measure = _measure(found, measure, layer)
     own = found.differences[(found.differences["layer"] == layer) & (found.differences["measure"] == measure)]
-    draw_differences(ax, own, found.arms[1:], colours_of(found.arms))
-    ax.set_title(folded(titled(measure, told), _LETTERS), loc="left")
     points = found.points[(found.points["layer"] == layer) & (found.points["measure"] == measure)]
     mean = float(points.loc[points["arm"] == found.arms[0], "value"].mean())
     of = difference_from(found.arms[0], None)
-    ax.set_xlabel(of if is_driven(found.lines) else f"{of} ({short(mean)})")
-    return finished(ax, legend=False)
+    chart = differences_chart(own, found.arms[1:], colours_of(found.arms))
+    return chart.named(titled(measure, told), x=of if is_driven(found.lines) else f"{of} ({short(mean)})")
 
 
 def trials(
@@ -74,20 +70,11 @@ def trials(
 
     The entropies that every arm reached are shaded; that is where arms are compared.
     """
-    found = fitted(frame, reference)
-    return draw_against_entropy(opened(ax), found, measure, layer=layer, told=told, legend=legend)
+    return shown(against_entropy(fitted(frame, reference), measure, told, layer=layer), ax, legend=legend)
 
 
-def draw_against_entropy(
-    ax: Any,
-    found: Fitted,
-    measure: str | None = None,
-    *,
-    layer: int = 0,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """The same of what was fitted."""
+def against_entropy(found: Fitted, measure: str | None, told: Told | None, *, layer: int = 0) -> Chart:
+    """The chart that `trials` draws, of what was fitted."""
     measure = _measure(found, measure, layer)
     points, lines = (
         each[(each["layer"] == layer) & (each["measure"] == measure)] for each in (found.points, found.lines)
@@ -95,9 +82,8 @@ def draw_against_entropy(
     if points["entropy"].isna().all():
         raise IsoscopeError("there is nothing to draw: no trial has an entropy of attention.")
     lines = lines if is_driven(found.lines) else lines.iloc[:0]
-    draw_trials(ax, points, lines, colours_of(found.arms))
-    ax.set_ylabel(folded(titled(measure, told), _LETTERS))
-    return finished(ax, legend=legend)
+    chart = trials_chart(points, lines, found.arms)
+    return replace(chart, x="normalised entropy", y=titled(measure, told))
 
 
 def fitted(frame: pd.DataFrame, reference: str | None, arms: Sequence[str] = ()) -> Fitted:

@@ -8,9 +8,9 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.kinds.sweep.clouds import by_step, called
-from isoscope.plot.axes import finished, opened
-from isoscope.show.figures.clouds import AXES
-from isoscope.show.figures.clouds_print import Head, draw_cloud, pulled
+from isoscope.show.charts import Chart
+from isoscope.show.draw.matplotlib.sheet import shown
+from isoscope.show.figures.clouds import AXES, SiteHead, framed_cloud, pulled
 from isoscope.show.readings import ATTENTION
 
 if TYPE_CHECKING:
@@ -33,6 +33,19 @@ def clouds(
     `on` says on which axes: those that queries and keys share, `centred` or `random` ones. Without layer and
     head it is the head whose means lie furthest from the origin; without a step the last.
     """
+    return shown(cloud_chart(points, layer, head, step=step, on=on, kind=kind), ax, legend=legend)
+
+
+def cloud_chart(
+    points: pd.DataFrame,
+    layer: int | None,
+    head: int | None,
+    *,
+    step: int | None = None,
+    on: str = "shared",
+    kind: str | None = None,
+) -> Chart:
+    """The chart that `clouds` draws."""
     if on not in AXES:
         raise unknown_name("kind of axes", on, AXES)
     own = of_heads(points, step)
@@ -43,10 +56,7 @@ def clouds(
         raise IsoscopeError(
             f"no head {head} of layer {layer} is among these points; layers and heads that are: {heads}."
         )
-    ax = opened(ax)
-    draw_cloud(ax, of_head(own, there[0]))
-    ax.set_title(f"layer {there[0][1]} head {there[0][2]}", loc="left")
-    return finished(ax, legend=legend)
+    return framed_cloud(of_head(own, there[0])).named(f"layer {there[0][1]} head {there[0][2]}")
 
 
 def of_heads(points: pd.DataFrame, step: int | None = None) -> pd.DataFrame:
@@ -64,12 +74,12 @@ def of_heads(points: pd.DataFrame, step: int | None = None) -> pd.DataFrame:
     return own[own["unit"] == (units[-1] if step is None else called(step))] if units else own
 
 
-def of_head(points: pd.DataFrame, head: Head) -> pd.DataFrame:
+def of_head(points: pd.DataFrame, head: SiteHead) -> pd.DataFrame:
     """The points of one head."""
     kind, layer, number = head
     return points[(points["kind"] == kind) & (points["layer"] == layer) & (points["head"] == number)]
 
 
-def _asked(one: Head, kind: str | None, layer: int | None, head: int | None) -> bool:
+def _asked(one: SiteHead, kind: str | None, layer: int | None, head: int | None) -> bool:
     asked = zip((kind, layer, head), one, strict=True)
     return all(want is None or want == there for want, there in asked)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.plot.axes import finished, opened
-from isoscope.show.colours import SOFT
-from isoscope.show.draw.matplotlib.style import dot, pen
+from isoscope.show.charts import Chart
+from isoscope.show.draw.matplotlib.sheet import shown
+from isoscope.show.figures.weights import propagation as figures
 from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS
 from isoscope.show.readings import QUERY_KEY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_DASHES = {"random": "--", "softmax": ":"}
 
 
 def eigenvalues(
@@ -31,21 +29,19 @@ def eigenvalues(
 
     `points` are those of a run of weights; without layer and head it is the first head.
     """
+    return shown(eigenvalues_chart(points, layer, head), ax, legend=legend)
+
+
+def eigenvalues_chart(points: pd.DataFrame, layer: int | None, head: int | None) -> Chart:
+    """The chart that `eigenvalues` draws."""
     own = _pictures(points, "spectrum")
     layer, head = _head(own, layer, head)
     here = own[own["layer"] == layer]
-    ax = opened(ax)
-    for (name, pair), mine, size in (
-        (OTHERS, here[here["head"] != head], 0.6),
-        (THIS, here[here["head"] == head], 1.2),
-    ):
-        ax.plot(mine["x"], mine["y"], "o", color=pair[0], ms=dot(size), mew=0, label=name, alpha=0.8)
-    ax.axhline(0, color=SOFT[0], lw=pen(0.4), zorder=0)
-    ax.axvline(0, color=SOFT[0], lw=pen(0.4), zorder=0)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.set(xlabel="real part", ylabel="imaginary part")
-    ax.set_title(f"layer {layer} head {head}", loc="left")
-    return finished(ax, legend=legend)
+    groups = {OTHERS[0]: here[here["head"] != head], THIS[0]: here[here["head"] == head]}
+    chart = figures.eigenvalues(
+        {name: (part["x"].tolist(), part["y"].tolist()) for name, part in groups.items()}
+    )
+    return chart.named(f"layer {layer} head {head}")
 
 
 def propagation(
@@ -58,26 +54,23 @@ def propagation(
     legend: bool = True,
 ) -> Axes:
     """Draw where the signal of one head passes, by its weights; `measured`: where its last query attends."""
+    return shown(propagation_chart(points, layer, head, measured=measured), ax, legend=legend)
+
+
+def propagation_chart(
+    points: pd.DataFrame, layer: int | None, head: int | None, *, measured: bool = False
+) -> Chart:
+    """The chart that `propagation` draws."""
     own = _pictures(points, "propagation")
-    lines = LINES["measured" if measured else "predicted"]
-    own = own[own["series"].isin(list(lines))]
+    panel = "measured" if measured else "predicted"
+    own = own[own["series"].isin(list(LINES[panel]))]
     if own.empty:
         raise IsoscopeError("there is nothing to draw: attention was not measured beside these weights.")
     layer, head = _head(own, layer, head)
-    mine = own[(own["layer"] == layer) & (own["head"] == head)]
-    ax = opened(ax)
-    if measured:
-        ax.axhline(1, color=SOFT[0], lw=pen(0.7), ls="--", label="even")
-    for series, (name, pair) in lines.items():
-        line = mine[mine["series"] == series].sort_values("x")
-        if len(line):
-            dashes = _DASHES.get(series, "-")
-            ax.plot(line["x"], line["y"], label=name, color=pair[0], lw=pen(), ls=dashes)
-    top = 1.0 if not measured else 1.06 * max(1.0, float(mine["y"].max()))
-    ax.set(xlim=(0, 1), ylim=(0, 1.04 * top), xlabel="place of the key, t/T")
-    ax.set_ylabel("attention, even = 1" if measured else "ρ, chance to pass")
-    ax.set_title(f"layer {layer} head {head}", loc="left")
-    return finished(ax, legend=legend)
+    mine = own[(own["layer"] == layer) & (own["head"] == head)].sort_values("x", kind="stable")
+    groups = mine.groupby("series", sort=False)
+    lines = {str(name): (line["x"].tolist(), line["y"].tolist()) for name, line in groups}
+    return figures.lines(panel, lines).named(f"layer {layer} head {head}")
 
 
 def heads_of(points: pd.DataFrame, picture: str) -> list[tuple[int, int]]:

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.plot.axes import (
-    PLACED,
-    finished,
-    measures_with_values,
-    name_values,
-    opened,
-    readings_of,
-)
-from isoscope.show.colours import MODELS, SOFT
-from isoscope.show.draw.matplotlib.style import NULL, dot, folded, pen, plain
+from isoscope.plot.select import PLACED, measures_with_values, readings_of, titled
+from isoscope.show.charts import Chart, turned
+from isoscope.show.draw.matplotlib.sheet import shown
+from isoscope.show.figures.curves import dot_of, rows_of_dots, value_axis
 from isoscope.show.measures import COSINES, SCALES, Told, how_shown, title_of
-from isoscope.show.readings import SiteReading, at_last, models
+from isoscope.show.readings import SiteReading, at_last, models, unique
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LETTERS = 32
 
 
 def dots(
@@ -41,6 +34,13 @@ def dots(
 
     Of several sites the last is drawn, `output` where there is one.
     """
+    return shown(dots_chart(frame, measures, told, kinds), ax, legend=legend)
+
+
+def dots_chart(
+    frame: pd.DataFrame, measures: Sequence[str] | None, told: Told | None, kinds: Sequence[str] = PLACED
+) -> Chart:
+    """The chart that `dots` draws."""
     there = measures_with_values(frame, kinds)
     asked = list(measures) if measures is not None else [m for m in SCALES[COSINES] if m in there]
     asked = asked or there[:1]
@@ -48,24 +48,11 @@ def dots(
     if not own:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of a site.")
     names = models(own)
-    lines = [
-        (m, name) for m in asked for name in names if any((r.measure, r.model) == (m, name) for r in own)
-    ]
-    height = {line: -float(i) for i, line in enumerate(lines)}
-    ax = opened(ax)
-    for r in own:
-        if math.isfinite(r.null):
-            at = height[r.measure, r.model]
-            ax.plot(r.null, at, "|", color=SOFT[0], ms=dot(4), mew=pen(1.2), label=NULL, zorder=1)
-    for i, name in enumerate(names):
-        _draw(ax, [r for r in own if r.model == name], height, MODELS[i % len(MODELS)][0], plain(name))
-    name_values(ax, own, told, across=True)
+    lines = [at for at in product(asked, names) if any((r.measure, r.model) == at for r in own)]
+    shown_dots = [dot_of(r, lines.index((r.measure, r.model)), turned(names.index(r.model))[0]) for r in own]
     units = {how_shown(m).unit for m in asked}
-    ax.set_xlabel(units.pop() if len(units) == 1 else "")
-    ax.set_yticks(list(height.values()), [folded(title_of(m, told or {}), _LETTERS) for m, _ in lines])
-    ax.set_ylim(-len(lines) + 0.4, 0.6)
-    ax.tick_params(axis="y", length=0)
-    return finished(ax, legend=legend)
+    axis = replace(value_axis(own), name=units.pop() if len(units) == 1 else "")
+    return rows_of_dots([title_of(m, told or {}) for m, _ in lines], shown_dots, axis)
 
 
 def last_site(found: Sequence[SiteReading]) -> list[SiteReading]:
@@ -78,16 +65,6 @@ def last_site(found: Sequence[SiteReading]) -> list[SiteReading]:
     return out
 
 
-def _draw(
-    ax: Any, own: Sequence[SiteReading], height: dict[tuple[str, str], float], colour: str, name: str
-) -> None:
-    y = [height[r.measure, r.model] for r in own]
-    ax.plot([r.value for r in own], y, "o", color=colour, ms=dot(1.4), mew=0, label=name, zorder=3)
-    for r, at in zip(own, y, strict=True):
-        if r.bounded:
-            ax.hlines(at, r.low, r.high, color=colour, lw=pen(1.1), zorder=2)
-
-
 def sites(
     frame: pd.DataFrame,
     measure: str | None = None,
@@ -98,22 +75,22 @@ def sites(
     legend: bool = True,
 ) -> Axes:
     """Draw one measure at sites side by side, a line each, such as the matrices of a vocabulary."""
+    return shown(sites_chart(frame, measure, told, kinds), ax, legend=legend)
+
+
+def sites_chart(
+    frame: pd.DataFrame, measure: str | None, told: Told | None, kinds: Sequence[str] = PLACED
+) -> Chart:
+    """The chart that `sites` draws; models stand beside each other at a site."""
     found = [r for r in readings_of(frame, measure, kinds=kinds) if r.known]
     names = models(found)
     own = [r for name in names for r in at_last([r for r in found if r.model == name])]
-    places = list(dict.fromkeys(r.site for r in own))
+    places = unique(r.site for r in own)
     room = 0.5 / max(1, len(names))
-    ax = opened(ax)
+    shown_dots = []
     for r in own:
-        y = -places.index(r.site) - room * (names.index(r.model) - (len(names) - 1) / 2)
-        colour = MODELS[names.index(r.model) % len(MODELS)][0]
-        if math.isfinite(r.null):
-            ax.plot(r.null, y, "|", color=SOFT[0], ms=dot(4), mew=pen(1.2), label=NULL, zorder=1)
-        ax.plot(r.value, y, "o", color=colour, ms=dot(1.4), mew=0, label=plain(r.model), zorder=3)
-        if r.bounded:
-            ax.hlines(y, r.low, r.high, color=colour, lw=pen(1.1), zorder=2)
-    name_values(ax, own, told, across=True)
-    ax.set_yticks([-i for i in range(len(places))], [plain(name.replace("-", " ")) for name in places])
-    ax.set_ylim(-len(places) + 0.4, 0.6)
-    ax.tick_params(axis="y", length=0)
-    return finished(ax, legend=legend)
+        at = names.index(r.model)
+        row = places.index(r.site) + room * (at - (len(names) - 1) / 2)
+        shown_dots.append(dot_of(r, row, turned(at)[0]))
+    axis = replace(value_axis(own), name=titled(own[0].measure, told))
+    return rows_of_dots([name.replace("-", " ") for name in places], shown_dots, axis)

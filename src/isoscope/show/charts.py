@@ -1,63 +1,249 @@
-"""A chart as plain data: what a claim wants drawn. The page draws it for a screen, and a figure for print.
+"""A figure as plain data: what is drawn, and not how. `show.draw` renders it for the page and for print.
 
-Nothing here needs plotly or matplotlib, so that rows can be made where neither is.
+Nothing here needs plotly or matplotlib, so that charts can be made where neither is installed. Sizes are
+pixels of the page; a renderer for print takes them as parts of its own line width and mark size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from isoscope.formatting import short
+from isoscope.show.colours import ALARM, AMOUNT, MODELS, SIGNED, SOFT, Pair, sequence
+
+HEIGHT, LARGE = 240, 360
+"""Pixels of a panel, and of one that stands out."""
+NULL = "null"
+"""What the null is called in a key."""
+MARKS = ("circle", "square", "diamond")
+DASHES = ("solid", "dash", "dot")
+"""When colours come again, marks and dashes do not."""
+MOST_TICKS = 8
+LAYER = "layer"
+
+Style = Literal["line", "curve", "dots", "thin", "steps", "band", "arrow"]
+_PENS = {"line": 2.0, "curve": 2.0, "dots": 0.0, "thin": 1.0, "steps": 1.6, "band": 0.0, "arrow": 1.8}
+_DOTS = {"curve": 6.0, "dots": 6.0}
+
+
+@dataclass(frozen=True)
+class Told:
+    """Hover text: a part in bold, the rest of its line, and further lines. Renderers escape all of it.
+
+    In the pattern of a series or a map `{x:.3g}`, `{y:.3g}`, `{z:.3g}`, `{step}`, `{low}`, `{high}` and
+    `{text}` stand for the numbers of the point.
+    """
+
+    bold: str
+    rest: str = ""
+    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Series:
     """Points in order with their intervals, where they have some (NaN: not that one).
 
-    `x` are numbers, or names for places side by side. A `line` joins them, with dots where they have
-    intervals; `dots` stand alone; a `thin` line is one of many.
+    `x` are numbers, names for places side by side, or None for a gap. A `line` joins the points, with dots
+    where they have intervals; a `curve` always has dots; `dots` stand alone; a `thin` line is one of many;
+    `steps` is the outline of a histogram; a `band` is the area from low to high; an `arrow` ends with a head.
+    Intervals lie along y, or `across`; where they are `shaded` print draws a pale band and the page tells
+    them on hover. `steps` gives the training step of each point, and `ids` what a script knows it by.
     """
 
     name: str
-    x: Sequence[float | str]
-    y: Sequence[float]
+    x: Sequence[float | str | None]
+    y: Sequence[float | None]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    style: Literal["line", "dots", "thin"] = "line"
-    told: Sequence[str] = ()  # of each point, where the pointer rests on it
+    style: Style = "line"
+    told: Sequence[Told | str] = ()
+    pattern: Told | None = None
+    colour: Pair | None = None
+    mark: str = "circle"
+    hollow: bool | Sequence[bool] = False
+    dash: str = "solid"
+    width: float | None = None
+    size: float | None = None
+    opacity: float | None = None
+    edge: Pair | None = None
+    bar: float = 1.5
+    across: bool = False
+    shaded: bool = False
+    keyed: bool = True
+    steps: Sequence[int] = ()
+    ids: Sequence[Sequence[object]] = ()
 
     def __post_init__(self) -> None:
-        lengths = {len(self.y), *(len(each) for each in (self.low, self.high, self.told) if len(each))}
+        rest = (self.low, self.high, self.told, self.steps, self.ids)
+        lengths = {len(self.y), *(len(each) for each in rest if len(each))}
         if lengths != {len(self.x)}:
             raise ValueError(f"{self.name}: {len(self.x)} x and {sorted(lengths)} of the others")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any point has an interval."""
+        return any(math.isfinite(end) for end in self.low)
+
+    @property
+    def pen(self) -> float:
+        """The width of its line; 0 without one."""
+        return _PENS[self.style] if self.width is None else self.width
+
+    @property
+    def dot(self) -> float:
+        """The size of its marks; 0 without them."""
+        own = 6.0 if self.style == "line" and self.bounded else _DOTS.get(self.style, 0.0)
+        return own if self.size is None else self.size
+
+    @property
+    def alpha(self) -> float:
+        """How opaque it is."""
+        own = {"thin": 0.55, "dots": 1.0 if self.bounded else 0.75}.get(self.style, 1.0)
+        return own if self.opacity is None else self.opacity
+
+    @property
+    def hollows(self) -> list[bool]:
+        """Whether the mark of each point is hollow."""
+        return [self.hollow] * len(self.x) if isinstance(self.hollow, bool) else list(self.hollow)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its name, range (powers of ten where `log`) and ticks, each a place and its text.
+
+    `floor`: it begins at 0. `zero`: a soft line stands at 0. `rows`: ticks are names of rows. `most`: about
+    how many ticks it has where none are given. `down`: it runs from top to bottom.
+    """
+
+    name: str = ""
+    range: tuple[float, float] | None = None
+    log: bool = False
+    ticks: Sequence[tuple[float | str, str]] | None = None
+    grid: bool | None = None
+    zero: bool = False
+    floor: bool = False
+    rows: bool = False
+    line: bool = True
+    most: int = 6
+    down: bool = False
+
+
+@dataclass(frozen=True)
+class Map:
+    """Cells in lines, coloured from `low` to `high`: an amount, or `signed` around 0. NaN is an empty cell.
+
+    `bar` are the ticks of the colour bar. `told` is hover text per cell; else `pattern` is that of all, with
+    `text` as the text of a cell. The first line is on top unless the axis `up` says otherwise. `cuts` are
+    the lines before which a gap is drawn; `meta` is for the page's scripts.
+    """
+
+    x: Sequence[float | str]
+    y: Sequence[float | str]
+    cells: Sequence[Sequence[float]]
+    low: float
+    high: float
+    up: Axis
+    bar: Sequence[tuple[float, str]]
+    signed: bool = False
+    told: Sequence[Sequence[Told | None]] = ()
+    pattern: Told | None = None
+    text: Sequence[Sequence[str]] = ()
+    digits: int = 4
+    apart: bool = False
+    cuts: Sequence[int] = ()
+    meta: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """An area behind the series: an outline, or without `y` a span from the first x to the last."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: Pair
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text in a figure; without `x` it stands at the right edge."""
+
+    x: float | None
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A mark above a place of the axis, with its words; `line` where a line leads down from it."""
+
+    x: float
+    words: Sequence[str] = ()
+    line: bool = True
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series on one pair of axes: what they are called, `levels` dashed across by their names.
+    """Series on one pair of axes, `levels` and `uprights` dashed across by their names, or a map.
 
-    Where series are `ordered` (steps, strengths) their colours are too; else a name has one colour in all the
-    charts of a claim. Series of one name have one colour and one line in the key. A `centred` chart has the
-    origin in its middle and one range on both axes.
+    A chart with both series and a map has the map below, on the same axis of x. Where series are `ordered`
+    (steps, strengths) so are the colours that they are given; else a name has one colour in all charts of a
+    claim. Series of one name have one colour and one line in the key. A `centred` chart has the origin in
+    its middle and one range on both axes; an `equal` one has one scale. `digits` are those that the page
+    writes of y, `margin` the room around it there, and `meta` is for its scripts.
     """
 
     title: str
-    x: str
-    y: str
-    series: Sequence[Series]
+    x: str | Axis
+    y: str | Axis
+    series: Sequence[Series] = ()
     log_x: bool = False
     log_y: bool = False
     levels: Sequence[tuple[float, str]] = ()
     remark: str = ""
     ordered: bool = False
     centred: bool = False
+    equal: bool = False
+    map: Map | None = None
+    uprights: Sequence[tuple[float, str]] = ()
+    grounds: Sequence[Ground] = ()
+    labels: Sequence[Label] = ()
+    alarms: Sequence[Alarm] = ()
+    height: int = HEIGHT
+    digits: int = 0
+    margin: Mapping[str, int] = field(default_factory=dict)
+    meta: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def across(self) -> Axis:
+        """The axis of x."""
+        return self.x if isinstance(self.x, Axis) else Axis(self.x, log=self.log_x)
+
+    @property
+    def up(self) -> Axis:
+        """The axis of y."""
+        return self.y if isinstance(self.y, Axis) else Axis(self.y, log=self.log_y)
 
     @property
     def reach(self) -> float:
         """The largest coordinate of all, and a little more."""
-        every = [abs(v) for one in self.series for v in (*one.x, *one.y) if not isinstance(v, str)]
+        every = [abs(v) for one in self.series for v in (*one.x, *one.y) if isinstance(v, int | float)]
         return 1.05 * max((v for v in every if math.isfinite(v)), default=1.0) or 1.0
+
+    @property
+    def places(self) -> list[str]:
+        """The names of places side by side, where x are names."""
+        return list(dict.fromkeys(x for one in self.series for x in one.x if isinstance(x, str)))
+
+    @property
+    def colours(self) -> list[Pair]:
+        """The colours of all that it shows, each with its pair for a dark screen."""
+        pairs = [pair for one in self.series for pair in (one.colour, one.edge) if pair]
+        mapped = (SIGNED if self.map.signed else AMOUNT) if self.map else ()
+        return [*pairs, *(one.colour for one in self.grounds), *mapped, *([ALARM] if self.alarms else [])]
 
     @property
     def filled(self) -> bool:
@@ -66,4 +252,94 @@ class Chart:
         >>> Chart("", "", "", [Series("a", [1.0], [math.nan])]).filled
         False
         """
-        return any(math.isfinite(y) for one in self.series for y in one.y)
+        points = [y for one in self.series for y in one.y]
+        cells = [z for line in self.map.cells for z in line] if self.map else []
+        return any(value is not None and math.isfinite(value) for value in (*points, *cells))
+
+    def named(self, title: str = "", y: str = "", x: str = "") -> Chart:
+        """The chart with a title and names of its axes, where they are given."""
+        across = replace(self.across, name=x) if x else self.x
+        return replace(self, title=title or self.title, x=across, y=replace(self.up, name=y) if y else self.y)
+
+
+def turned(at: int) -> tuple[Pair, str, str]:
+    """The colour of the series at this place among others, its mark and its dash."""
+    turn = at // len(MODELS)
+    return MODELS[at % len(MODELS)], MARKS[turn % len(MARKS)], DASHES[turn % len(DASHES)]
+
+
+def prepared(charts: Sequence[Chart]) -> list[Chart]:
+    """The charts of a claim with what they leave open: colours by name, hover text, scales and ticks."""
+    names = dict.fromkeys(one.name for chart in charts if not chart.ordered for one in chart.series)
+    shared = {name: turned(at) for at, name in enumerate(names)}
+    return [_prepared(chart, shared) for chart in charts]
+
+
+def _prepared(chart: Chart, shared: Mapping[str, tuple[Pair, str, str]]) -> Chart:
+    own = list(dict.fromkeys(one.name for one in chart.series))
+    shades = [(pair, MARKS[0], DASHES[0]) for pair in sequence(len(own))] if own else []
+    looks = dict(zip(own, shades, strict=True)) if chart.ordered else shared
+    many = len(chart.series)
+    # along layers curves stand a little aside, so that bars do not hide each other
+    aside = 0.3 / many if chart.across.name == LAYER and many > 2 else 0.0
+    series = []
+    for at, one in enumerate(chart.series):
+        colour, mark, dash = looks[one.name]
+        shift = aside * (at - (many - 1) / 2)
+        x = [v + shift if isinstance(v, int | float) else v for v in one.x]
+        told = [_told(one, i) for i in range(len(one.x))]
+        series.append(
+            replace(one, x=x, told=told, colour=one.colour or colour, mark=mark, dash=dash)
+            if one.style != "arrow"
+            else replace(one, told=told, colour=one.colour or colour)
+        )
+    across, up = chart.across, chart.up
+    if across.name == LAYER and not chart.places:
+        there = sorted({int(x) for one in chart.series for x in one.x if isinstance(x, int | float)})
+        every = math.ceil(len(there) / MOST_TICKS) or 1
+        across = replace(across, ticks=[(x, str(x)) for x in there[::every]])
+    elif across.log:
+        across = _log(across, [x for one in chart.series for x in one.x])
+    if up.log:
+        up = _log(up, [y for one in chart.series for y in (*one.y, *one.low, *one.high)])
+    if chart.centred:
+        across, up = (replace(axis, range=(-chart.reach, chart.reach)) for axis in (across, up))
+    remark = ", ".join(filter(None, [chart.remark, "log scale" if chart.up.log else ""]))
+    height = chart.height + (30 if chart.places else 0)
+    return replace(chart, x=across, y=up, series=series, remark=remark, height=height)
+
+
+def _log(axis: Axis, values: Sequence[float | str | None]) -> Axis:
+    """The axis with its range; what is not positive has no place on it."""
+    there = [math.log10(v) for v in values if isinstance(v, int | float) and 0 < v < math.inf]
+    if not there:
+        return replace(axis, log=False)
+    room = max(0.04 * (max(there) - min(there)), 0.02)
+    return replace(axis, range=(min(there) - room, max(there) + room))
+
+
+def _told(one: Series, i: int) -> Told:
+    more, x, y = (one.told[i] if one.told else ""), one.x[i], one.y[i]
+    if isinstance(more, Told):
+        return more
+    lines = []
+    if one.low and not math.isnan(one.low[i]):
+        lines.append(f"95 % interval {one.low[i]:.6g} to {one.high[i]:.6g}")
+    lines.append(x if isinstance(x, str) else f"at {x:.6g}")
+    return Told(f"{y:.6g}", f"  {one.name}", [*lines, *([more] if more else [])])
+
+
+def null_line(x: Sequence[float], y: Sequence[float], colour: Pair = SOFT) -> Series:
+    """The null: a dashed line, or where it is known at one place a short one."""
+    lone = len(x) == 1
+    return Series(
+        NULL, x, y, style="dots" if lone else "line", colour=colour, dash="dash", width=None if lone else 1.5,
+        mark="line-ew" if lone else "circle", size=16 if lone else 0, opacity=1, edge=colour,
+    )  # fmt: skip
+
+
+def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """The ticks of a logarithmic axis between two powers of ten: with 2 and 5 where it is short."""
+    leads = (1, 2, 5) if high - low < 2.2 else (1,)
+    ticks = [lead * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for lead in leads]
+    return [(tick, short(tick)) for tick in ticks if low <= math.log10(tick) <= high]

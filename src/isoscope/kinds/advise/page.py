@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from isoscope.kinds.advise.figures import AS_IS, KEY, REPAIRED, cosine_panel, ladder, numbers_panel
+from isoscope.kinds.advise.figures import KEY, cosine_panel, ladder, numbers_panel
 from isoscope.kinds.advise.findings import Findings, findings
 from isoscope.kinds.advise.judged import Said, cosine, crowded, share
 from isoscope.kinds.advise.sentences import PARTS, advice, headline
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import Section, explanations, plain_section
+from isoscope.show.readings import unique
 
 ISOTROPIC = "grey: an isotropic cloud"
 SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
@@ -51,23 +52,20 @@ def advise_sections(found: Findings, said: Sequence[Said], told: Told) -> list[S
         ("repair", PARTS["repair"], SHOWN_OF, _repairs(found)),
     )
     return [
-        _section(name, Family(heading, asks, ()), texts[name], panels, told)
+        plain_section(
+            name, Family(heading, asks, ()), panels, words=texts[name],
+            key=dict(KEY) if name in ("space", "repair") else {},
+            explained=explanations(unique(m for panel in panels for m in panel.measures), told),
+        )
         for name, heading, asks, every in made
         if (panels := [panel for panel in every if panel.filled]) or texts[name]
-    ]
+    ]  # fmt: skip
 
 
 def _listed(said: Iterable[Said]) -> str:
     """Sentences a line each, with what is to be typed in quotes."""
     lines = [re.sub(r"`([^`]+)`", r"“\1”", one.text) for one in said]
     return "\n".join(f"• {line}" for line in lines) if len(lines) > 1 else "".join(lines)
-
-
-def _section(name: str, family: Family, words: str, panels: Sequence[Panel], told: Told) -> Section:
-    measures = list(dict.fromkeys(m for panel in panels for m in panel.measures))
-    both = name in ("space", "repair")
-    drawn = Drawn(tuple(panels), KEY if both else (), (AS_IS, REPAIRED))
-    return Section(name, family, words, (), tuple(panels), (), drawn, explanations(measures, told))
 
 
 def _causes(found: Findings) -> list[Panel]:

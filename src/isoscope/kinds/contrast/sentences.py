@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 import pandas as pd
@@ -90,19 +89,6 @@ def span(differences: pd.DataFrame) -> str:
         f"Shaded: the entropies that every arm reached from every seed, {low} to {high}; arms are compared "
         "in its middle."
     )
-
-
-def telling(line: pd.Series) -> str:
-    """What is said where a difference is pointed at."""
-    sure = pd.notna(line["low"])
-    ends = (line["low"], line["high"]) if sure else (line["least"], line["most"])
-    parts = [
-        f"<b>{line['value']:.6g}</b>  {html.escape(line['arm'])}",
-        f"{'95 % interval' if sure else 'seeds lie from'} {ends[0]:.6g} to {ends[1]:.6g}",
-        f"{line['n']} seed{'' if line['n'] == 1 else 's'}"
-        + ("" if pd.isna(line["at"]) else f", at an entropy of {line['at']:.3f}"),
-    ]
-    return "<br>".join([*parts, *([html.escape(line["note"])] if line["note"] else [])])
 
 
 def _sure(differences: pd.DataFrame) -> pd.Series:

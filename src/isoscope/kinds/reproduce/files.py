@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.kinds.reproduce.page import printed_claim
 from isoscope.results.store import RunFolder
-from isoscope.show.draw.matplotlib.charts import printed
 
 
 def files_of(folder: RunFolder) -> dict[str, bytes]:
@@ -12,5 +12,5 @@ def files_of(folder: RunFolder) -> dict[str, bytes]:
     return {
         f"figures/{each.claim.name}.{suffix}": body
         for each in claims_of(folder)[1]
-        for suffix, body in printed(each.charts()).items()
+        for suffix, body in printed_claim(each.charts()).items()
     }

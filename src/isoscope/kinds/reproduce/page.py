@@ -21,16 +21,17 @@ from isoscope.papers.paper import Judged, headline
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
-from isoscope.show.charts import Chart
-from isoscope.show.colours import GRID, INK, PAPER, SOFT
-from isoscope.show.draw.plotly.charts import Look, looks, panel
+from isoscope.show.charts import Chart, prepared
+from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
+from isoscope.show.draw.plotly.charts import figure
 from isoscope.show.draw.plotly.library import carried, library
-from isoscope.show.draw.plotly.packed import written
 from isoscope.show.figures.panels import Panel
+from isoscope.show.packed import written
 from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
 from isoscope.show.page.section import Explanation, explanations
 from isoscope.show.page.tables import facts_table
 
+_ROW, _WIDTH, _HEIGHT = 3, 2.3, 1.9  # printed panels in a row, and their inches
 _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
 
@@ -53,13 +54,17 @@ class ClaimTold:
     notes: Sequence[str] = ()
 
 
+Key = dict[str, tuple[Pair, str]]
+"""The colour and the dash of each series, by name."""
+
+
 @dataclass(frozen=True)
 class Drawn:
     """The panels of a claim, with the key of each, or of all where they have the same one."""
 
     told: ClaimTold
-    panels: tuple[tuple[Panel, dict[str, Look]], ...]
-    key: dict[str, Look]
+    panels: tuple[tuple[Panel, Key], ...]
+    key: Key
     explained: tuple[Explanation, ...]
 
     @property
@@ -91,7 +96,7 @@ def paper_page(
     """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
     drawn = [_drawn(each, run) for each in claims]
     own = asset("page.js")
-    colours = [look.pair for one in drawn for _, key in one.panels for look in key.values()]
+    colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
     return _template().render(
         run=run,
         citation=citation,
@@ -110,18 +115,27 @@ def paper_page(
         script=Markup(own),
         policy=content_policy(library(), own),
         dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])),
-        figure_json=lambda one: embedded_json(written(one.figure)),
+        figure_json=lambda one: embedded_json(written(figure(one.chart))),
     )
 
 
 def _drawn(told: ClaimTold, run: Run) -> Drawn:
-    charts = [chart for chart in told.charts if chart.filled]
-    keys = looks(charts)
-    panels = tuple((panel(chart, key), key) for chart, key in zip(charts, keys, strict=True))
+    charts = prepared([chart for chart in told.charts if chart.filled])
+    keys = [{one.name: (one.colour or SOFT, one.dash) for one in chart.series} for chart in charts]
+    panels = tuple(
+        (Panel((), chart.title, chart.remark, chart), key) for chart, key in zip(charts, keys, strict=True)
+    )
     several = [key for key in keys if len(key) > 1]
     largest = max(several, key=len, default={})
     shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
     return Drawn(told, panels, shared, explanations(told.measures, run.measures))
+
+
+def printed_claim(charts: Sequence[Chart]) -> dict[str, bytes]:
+    """The charts of a claim as a paper prints them, in every format by suffix."""
+    from isoscope.show.draw.matplotlib.sheet import in_rows, printed
+
+    return printed(in_rows(prepared(charts), _ROW), (_WIDTH, _HEIGHT), more=(0.0, 0.3))
 
 
 def _coded(text: str) -> Markup:

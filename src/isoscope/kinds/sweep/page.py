@@ -9,27 +9,29 @@ training run's do; sentences, change points and CKA are of more, and each says o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from isoscope.kinds.sweep.between import between_sections
 from isoscope.kinds.sweep.clouds import moving_album
-from isoscope.kinds.sweep.marks import COLOURS, SIGNS, make_switchable, mark_changes
+from isoscope.kinds.sweep.marks import SIGNS, mark_changes, switchable
 from isoscope.kinds.sweep.rows import SweepRows, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.kinds.sweep.weights import weight_trajectories
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.step_axis import StepAxis
+from isoscope.show.figures.step_axis import Changed, StepAxis
+from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights.sections import is_weighed
 from isoscope.show.measures import FAMILIES, family_of
-from isoscope.show.page.alarms import Mark, mark
+from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.page import page
 from isoscope.show.page.section import Section, trained_section
 from isoscope.show.page.swept import Finding, Swept
 from isoscope.show.page.training import Training, training
-from isoscope.show.readings import unique
+from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 
 MOST_UNITS = 40
@@ -79,19 +81,34 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
     changes, marks = changes_of(read.between), _marks(read.findings)
     for section, readings in shown:
         places = section.trained.places if section.trained else of.places
-        for panel in _along_steps(section):
-            mark_changes(panel, changes, readings, of.axis, places)
-            mark(panel.figure, of.axis, marks)
-            make_switchable(panel.figure, of.axis)
-        yield replace(section, drawn=replace(section.drawn, colours=(*section.drawn.colours, *COLOURS)))
+        change = partial(
+            _marked, changes=changes, readings=readings, axis=of.axis, places=places, marks=marks
+        )
+        yield _along_steps(section, change)
 
 
-def _along_steps(section: Section) -> list[Panel]:
-    """The panels of a section that run along the steps."""
-    if section.trained is not None:
-        heads = section.trained.heads.panels if section.trained.heads else []
-        return [*section.trained.large, *section.trained.small, *heads]
-    return list(section.small) if section.family in ("changes", "checkpoints") else []
+def _marked(
+    panel: Panel,
+    changes: Sequence[Changed],
+    readings: Sequence[SiteReading],
+    axis: StepAxis,
+    places: Depths,
+    marks: Sequence[Mark],
+) -> Panel:
+    """The panel with its changes and what was found wrong, on an axis that can be switched."""
+    return switchable(marked(mark_changes(panel, changes, readings, axis, places), axis, marks), axis)
+
+
+def _along_steps(section: Section, change: Callable[[Panel], Panel]) -> Section:
+    """The section with its panels along the steps changed."""
+    of = section.trained
+    if of is not None:
+        heads = of.heads.each(change) if of.heads else None
+        large, small = tuple(map(change, of.large)), tuple(map(change, of.small))
+        return replace(section, trained=replace(of, large=large, small=small, heads=heads))
+    if section.family in ("changes", "checkpoints"):
+        return replace(section, small=tuple(map(change, section.small)))
+    return section
 
 
 def _doubted(findings: tuple[Finding, ...]) -> list[int]:

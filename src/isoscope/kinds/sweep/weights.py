@@ -47,10 +47,12 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
     for measure in named:
         mine = [r for r in own if r.measure == measure]
         mapped = family == "query_key" and len(panels) < _MAPPED
-        figure, remark = trajectory(mine, of.axis, places, mapped=mapped)
+        chart = trajectory(mine, of.axis, places, mapped=mapped)
         null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
         panels.append(
-            Panel((measure,), title_of(measure, of.told), ", ".join(filter(None, [null, remark])), figure)
+            Panel(
+                (measure,), title_of(measure, of.told), ", ".join(filter(None, [null, chart.remark])), chart
+            )
         )
     wide = _MAPPED if family == "query_key" else 0
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
@@ -64,7 +66,7 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
         large=(),
         small=(),
         maps=(),
-        drawn=Drawn(tuple(panels), places.key, tuple(places.colours.values())),
+        drawn=Drawn(tuple(panels), places.key),
         explained=explanations(named, of.told),
         trained=trained,
         changes="\n".join(filter(None, first)),

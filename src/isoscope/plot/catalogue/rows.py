@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
 from isoscope.kinds.sweep.printed import PRINTED
-from isoscope.plot.along_layers import layers
-from isoscope.plot.along_steps import OF_STEPS, steps
-from isoscope.plot.axes import PLACED, measures_with_values, probed
+from isoscope.plot.along_layers import layers_chart
+from isoscope.plot.along_steps import OF_STEPS, steps_chart
 from isoscope.plot.catalogue.points import of_points
-from isoscope.plot.comparison import scatter
-from isoscope.plot.maps import MAPPED, heads, layers_by_steps
-from isoscope.plot.planes import plane
-from isoscope.plot.values import dots, sites
+from isoscope.plot.comparison import scatter_chart
+from isoscope.plot.maps import MAPPED, heads_chart, layers_by_steps_chart
+from isoscope.plot.planes import plane_chart
+from isoscope.plot.select import PLACED, measures_with_values, probed
+from isoscope.plot.values import dots_chart, sites_chart
+from isoscope.show.charts import Chart
 from isoscope.show.draw.matplotlib.sheet import Offered, Panel, Shape
-from isoscope.show.draw.matplotlib.style import folded, plain
 from isoscope.show.figures.step_axis import Changed
 from isoscope.show.figures.weights.norms import is_norm
 from isoscope.show.figures.weights.vocabulary import VOCABULARY
@@ -66,13 +65,11 @@ class _Rows:
 
     def panel(self, measure: str) -> Panel:
         """The panel of one measure."""
-        shared = {"told": self.told, "legend": False}
         if self.along == "step":
-            given = {**shared, "changes": self.changes, "alarms": self.alarms}
-            return lambda ax: steps(self.rows, measure, ax=ax, **given)  # type: ignore[arg-type]
+            return partial(steps_chart, self.rows, measure, self.told, self.changes, self.alarms)
         if self.along == "layer":
-            return lambda ax: layers(self.rows, measure, ax=ax, **shared)  # type: ignore[arg-type]
-        return lambda ax: dots(self.rows, [measure], ax=ax, **shared)  # type: ignore[arg-type]
+            return partial(layers_chart, self.rows, measure, self.told)
+        return partial(dots_chart, self.rows, [measure], self.told)
 
     def panels(self, measures: Sequence[str]) -> list[Panel]:
         """One panel a measure; dots that share a scale share a panel."""
@@ -80,7 +77,7 @@ class _Rows:
             return [self.panel(m) for m in measures]
         groups = [[m for m in measures if m in group] for group in SCALES.values()]
         rest = [[m] for m in measures if not any(m in group for group in groups)]
-        return [partial(_dots, self.rows, group, self.told) for group in (*groups, *rest) if group]
+        return [partial(dots_chart, self.rows, group, self.told) for group in (*groups, *rest) if group]
 
     @property
     def shape(self) -> Shape:
@@ -125,7 +122,7 @@ def _overviews(of: _Rows) -> list[Offered]:
         main = list(dict.fromkeys(main)) or list(of.there)
         made.append(Offered("steps", f"{_listed(main, of.told)} along the steps", of.panels(main)))
         mapped = [m for m in main if m in measures_with_values(of.rows, PLACED)]
-        maps: list[Panel] = [partial(_map_of_steps, of.rows, m, of.told) for m in mapped]
+        maps: list[Panel] = [partial(layers_by_steps_chart, of.rows, m, of.told) for m in mapped]
         wide = Shape(1, 2, 3, 6, height=1.7)
         made += (
             [Offered("layers-by-steps", "the same as maps of layers and steps", maps, wide)] if maps else []
@@ -137,7 +134,7 @@ def _overviews(of: _Rows) -> list[Offered]:
         first = list(dict.fromkeys(m for m in (*scaled, *main) if m in placed))
         made.append(Offered("values", "what was measured, beside its null", of.panels(first), _DOTS))
     elif main:
-        drawn: list[Panel] = [partial(_layers, of.rows, m, of.told) for m in main]
+        drawn: list[Panel] = [partial(layers_chart, of.rows, m, of.told) for m in main]
         few = ", at a few steps" if of.along == "step" else ""
         made.append(Offered("layers", f"{_listed(main, of.told)} along the layers{few}", drawn))
     return made
@@ -148,7 +145,7 @@ def _comparison(of: _Rows) -> list[Offered]:
     if not needed or of.along != "layer" or of.rows["model"].nunique() < 2:
         return []
     asked = [m for m in ("relative_drift", "drift") if m in of.there]
-    panels: list[Panel] = [partial(_scatter, of.rows, m, of.told) for m in asked]
+    panels: list[Panel] = [partial(scatter_chart, of.rows, m, of.told) for m in asked]
     says = "mean cosine against drift, one dot a layer, one colour a model"
     return [Offered("comparison", says, panels, Shape(1, 2, 2, 2, height=2.3))]
 
@@ -174,7 +171,10 @@ def _heads(of: _Rows, length: int | None) -> list[Offered]:
         if {trace, scale} <= set(there):
             models = _models(of.rows, trace)
             planes: list[Panel] = [
-                partial(_plane, of.rows, name, trace, length, len(models) > 1) for name in models
+                partial(
+                    plane_chart, _weights_of(of.rows, name), trace, length, name if len(models) > 1 else ""
+                )
+                for name in models
             ]
             name, more = (
                 ("plane", "") if trace == "trace" else ("plane-on-data", ", the inputs’ increments in")
@@ -195,6 +195,10 @@ def _maps(of: _Rows, measure: str, kinds: Sequence[str]) -> list[Panel]:
 def _models(rows: pd.DataFrame, measure: str) -> list[str]:
     own = rows[(rows["measure"] == measure) & rows["head"].notna() & rows["value"].notna()]
     return [str(name) for name in own["model"].drop_duplicates()]
+
+
+def _weights_of(rows: pd.DataFrame, model: str) -> pd.DataFrame:
+    return rows[(rows["model"] == model) & rows["kind"].isin(QUERY_KEY)]
 
 
 def _sections(of: _Rows) -> list[Offered]:
@@ -220,7 +224,7 @@ def _grouped(of: _Rows, measures: Sequence[str], family: str) -> list[Panel]:
     shown = [m for m in of.there if shown_in(m, family, of.told)]
     groups = {m: [one for one in group if one in shown] for group in TOGETHER.values() for m in group}
     found = dict.fromkeys(tuple(groups.get(m, [m])) for m in measures)
-    return [of.panel(group[0]) if len(group) == 1 else partial(_layers, of.rows, group, of.told)
+    return [of.panel(group[0]) if len(group) == 1 else partial(layers_chart, of.rows, group, of.told)
             for group in found]  # fmt: skip
 
 
@@ -232,7 +236,7 @@ def _weights(of: _Rows) -> list[Offered]:
         mine = [kind for kind in kinds if has(kind)]
         measures = in_order(measures_with_values(of.rows, mine), name) if mine else []
         measures = sorted(measures, key=lambda m: m not in MAIN)
-        panels: list[Panel] = [partial(_sites, of.rows, m, mine, of.told) for m in measures]
+        panels: list[Panel] = [partial(sites_chart, of.rows, m, of.told, mine) for m in measures]
         says = FAMILIES[name].asks
         shape = Shape(1, 2, 3, 6, height=0.6 + 0.17 * max(1, len(mine)))
         made += [Offered(name, says[:1].lower() + says[1:], panels, shape)] if panels else []
@@ -253,39 +257,9 @@ def _listed(measures: Sequence[str], told: Told) -> str:
     return ", ".join(few) + (f" and {more} more" if more else "")
 
 
-def _layers(rows: pd.DataFrame, measure: str | Sequence[str], told: Told, ax: Any) -> None:
-    layers(rows, measure, ax=ax, told=told, legend=False)
-
-
-def _dots(rows: pd.DataFrame, measures: Sequence[str], told: Told, ax: Any) -> None:
-    dots(rows, measures, ax=ax, told=told, legend=False)
-
-
-def _sites(rows: pd.DataFrame, measure: str, kinds: Sequence[str], told: Told, ax: Any) -> None:
-    sites(rows, measure, kinds=kinds, ax=ax, told=told, legend=False)
-
-
-def _scatter(rows: pd.DataFrame, measure: str, told: Told, ax: Any) -> None:
-    scatter(rows, measure, ax=ax, told=told, legend=False)
-
-
-def _map_of_steps(rows: pd.DataFrame, measure: str, told: Told, ax: Any) -> None:
-    layers_by_steps(rows, measure, ax=ax, told=told)
-
-
 def _map_of_heads(
-    rows: pd.DataFrame, model: str, measure: str, kind: str, told: Told, several: bool, ax: Any
-) -> None:
-    heads(rows[rows["model"] == model], measure, kind=kind, ax=ax, told=told)
-    if several:
-        of = " · ".join(
-            filter(None, [plain(model, 24), "cross-attention" if kind.startswith("cross") else ""])
-        )
-        ax.set_title(f"{ax.get_title(loc='left')}\n{of}", loc="left", fontsize=ax.xaxis.label.get_size())
-
-
-def _plane(rows: pd.DataFrame, model: str, trace: str, length: int | None, several: bool, ax: Any) -> None:
-    own = rows[(rows["model"] == model) & rows["kind"].isin(QUERY_KEY)]
-    plane(own, measure=trace, length=length, ax=ax, legend=False)
-    if several:
-        ax.set_title(folded(model, 34), loc="left")
+    rows: pd.DataFrame, model: str, measure: str, kind: str, told: Told, several: bool
+) -> Chart:
+    chart = heads_chart(rows[rows["model"] == model], measure, kind, told)
+    of = " · ".join(filter(None, [model[-24:], "cross-attention" if kind.startswith("cross") else ""]))
+    return chart.named(f"{chart.title}\n{of}") if several else chart

@@ -9,16 +9,18 @@ points: of more units, so many as fit, evenly, the first and the last among them
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from isoscope.show.colours import GRID, INK, MEASURES, Pair
-from isoscope.show.draw.plotly.marks import blank
-from isoscope.show.draw.plotly.packed import line
+from isoscope.formatting import short
+from isoscope.show.charts import Axis, Chart, Label, Series, Told
+from isoscope.show.colours import INK, MEASURES, Pair
 from isoscope.show.figures.albums import MOST, Head, along, called, fitting, rounded
 from isoscope.show.figures.panels import KINDS, Panel
+from isoscope.show.packed import line
 from isoscope.show.readings import ATTENTION, models, read
 
 HEIGHT = 300
@@ -31,7 +33,16 @@ SERIES: dict[str, tuple[str, Pair, str]] = {
 MARKS = {"circle": "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8z", "diamond": "M5 0l5 5l-5 5l-5-5z"}
 """The same marks as paths in a square of ten, for the key."""
 
+ORIGIN = Series(
+    "origin", [0], [0], style="dots", mark="cross-thin", size=13, colour=INK, edge=INK, opacity=1,
+    pattern=Told("", "origin"), keyed=False,
+)  # fmt: skip
+"""A cross where the origin is."""
+
 AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random axes"}
+SiteHead = tuple[str, int, int]
+"""The kind of site, layer and head."""
+
 _OF = ("unit", "kind", "layer", "head")
 _PULLED = ("query_key_cosine", "query_relative_drift", "key_relative_drift")
 
@@ -50,11 +61,6 @@ class Album:
     def along(self) -> str:
         """What the units are: steps of training, or something else."""
         return along(self.units)
-
-    @property
-    def colours(self) -> tuple[Pair, ...]:
-        """The colours of the two series."""
-        return tuple(pair for _, pair, _ in SERIES.values())
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and, for each panel, x and y of each series."""
@@ -80,7 +86,7 @@ def album(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album | None:
     if not found:
         return None
     kinds = {kind: KINDS[kind] for kind in ATTENTION if any(head[1] == kind for head in found)}
-    panels = tuple(Panel((), heading, "", _form()) for heading in AXES.values())
+    panels = tuple(Panel((), heading, "", cloud()) for heading in AXES.values())
     return Album(panels, called(units), kinds if len(kinds) > 1 else {}, found, _first(found, rows))
 
 
@@ -135,29 +141,53 @@ def _pull(*lines: list[float | None]) -> float:
     return abs(product) / (math.prod(lengths) or math.inf)
 
 
-def _form() -> go.Figure:
-    """A panel without points: of each series its cloud, then its mean, then the origin."""
-    figure = blank(HEIGHT)
+def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None) -> Chart:
+    """Queries and keys of one head, then their means, then the origin; without points an empty form."""
+    series = []
     for mean in (False, True):
-        for name, (_, (colour, _), symbol) in SERIES.items():
-            edge = {"width": 2, "color": INK[0]} if mean else {"width": 0}
-            figure.add_scatter(
-                x=[0],
-                y=[0],
-                mode="markers",
-                marker={"size": 13 if mean else 5, "color": colour, "symbol": symbol, "line": edge},
-                opacity=1 if mean else 0.7,
-                hovertemplate=f"{'mean ' if mean else ''}{name}<br>%{{x:.3g}}, %{{y:.3g}}<extra></extra>",
-            )
-    figure.add_scatter(
-        x=[0],
-        y=[0],
-        mode="markers",
-        marker={"size": 13, "symbol": "cross-thin", "line": {"width": 2, "color": INK[0]}},
-        hovertemplate="origin<extra></extra>",
-    )
-    figure.update_layout(margin={"l": 40, "r": 8, "t": 8, "b": 28})
-    both = {"showgrid": False, "zeroline": True, "zerolinecolor": GRID[0], "nticks": 5, "tickangle": 0}
-    figure.update_xaxes(showline=False, **both)
-    figure.update_yaxes(scaleanchor="x", scaleratio=1, **both)
-    return figure
+        for name, (label, pair, symbol) in SERIES.items():
+            x, y = (points or {}).get(name, ([0.0], [0.0]))
+            if mean:
+                x, y = ([_mean(each)] for each in (x, y))
+            told = Told("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
+            series.append(
+                Series(
+                    "their means" if mean else label, x, y, style="dots", colour=pair, mark=symbol,
+                    pattern=told, size=13 if mean else 5, opacity=1 if mean else 0.7,
+                    edge=INK if mean else None,
+                )
+            )  # fmt: skip
+    return Chart(
+        "", Axis(zero=True, most=5, line=False), Axis(zero=True, most=5, grid=False), [*series, ORIGIN],
+        equal=True, height=HEIGHT, margin={"l": 40, "r": 8, "b": 28},
+    )  # fmt: skip
+
+
+def framed_cloud(own: pd.DataFrame) -> Chart:
+    """The points of one head with the origin in the middle of both axes, which say how far they reach.
+
+    What matters of a cloud is where it lies against its size, and vectors grow a hundredfold in training.
+    """
+    parts = {name: own[own["series"] == name] for name in SERIES}
+    chart = cloud({name: (part["x"].tolist(), part["y"].tolist()) for name, part in parts.items()})
+    values = own[["x", "y"]].to_numpy(float)
+    far = 1.08 * float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    axis = Axis(range=(-far, far), ticks=(), zero=True)
+    label = Label(None, -0.93 * far, f"±{short(far, 2)}")
+    return replace(chart, x=axis, y=axis, labels=[label], series=chart.series[:-1])
+
+
+def pulled(points: pd.DataFrame) -> list[SiteHead]:
+    """Heads by how far their mean query and mean key lie from the origin, against how far points do."""
+    found: dict[SiteHead, float] = {}
+    for (kind, layer, head), own in points.groupby(["kind", "layer", "head"]):
+        means = own.groupby("series")[["x", "y"]].mean()
+        size = float((own[["x", "y"]] ** 2).sum(axis=1).mean()) or 1.0
+        product = float(means.prod(axis=0).sum()) if len(means) == 2 else 0.0
+        found[str(kind), int(str(layer)), int(str(head))] = abs(product) / size
+    return sorted(found, key=lambda place: -found[place])
+
+
+def _mean(values: Sequence[float]) -> float:
+    there = [value for value in values if math.isfinite(value)]
+    return sum(there) / len(there) if there else math.nan

@@ -7,15 +7,14 @@ whatever the model, so what the panel shows is how far models leave the curve.
 
 from __future__ import annotations
 
-import html
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from isoscope.show.colours import SOFT
-from isoscope.show.draw.plotly.marks import SYMBOLS, blank, scale
+from isoscope.show.charts import Axis, Chart, Series, Told, turned
+from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
@@ -23,7 +22,7 @@ HEIGHT = 320
 LEAST_DECADES = 0.7
 """A logarithmic axis shows at least so much, so that it has ticks."""
 
-_ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
+ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
 _UP = "mean_cosine"
 
 
@@ -42,54 +41,41 @@ def scatter(rows: pd.DataFrame) -> Drawn:
     sited = [r for r in readings if r.kind in PLACES and r.known]
     up = {_at(r): r for r in sited if r.measure == _UP}
     panels = []
-    for across, label in _ACROSS.items():
+    for across, label in ACROSS.items():
         log = across == "drift"
         found = [Dot(r, up[_at(r)]) for r in sited if r.measure == across and _at(r) in up]
         found = [dot for dot in found if dot.x.value > 0 or not log]
         if found:
             groups = {name: [dot for dot in found if dot.x.model == name] for name in colours}
-            figure = _panel(groups, label, {name: pair[0] for name, pair in colours.items()}, log)
+            chart = against_drift(groups, across, colours)
             remark = "log scale" if log else "dashed: its square"
             hollow = ", hollow: layer 0" if any(_begins(dot) for dot in found) else ""
-            panels.append(Panel((across, _UP), f"Mean cosine against {label}", remark + hollow, figure))
-    return Drawn(tuple(panels), tuple(colours.items()), tuple(colours.values()))
+            panels.append(Panel((across, _UP), f"Mean cosine against {label}", remark + hollow, chart))
+    return Drawn(tuple(panels), tuple(colours.items()))
 
 
-def _panel(groups: dict[str, list[Dot]], label: str, colours: dict[str, str], log: bool) -> go.Figure:
-    figure = blank(HEIGHT)
+def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Mapping[str, Pair]) -> Chart:
+    """The mean cosine of every layer against its drift, or another measure, a series per model."""
+    log, label = across == "drift", ACROSS.get(across, across.replace("_", " "))
     dots = [dot for group in groups.values() for dot in group]
     left, right = _span([dot.x.value for dot in dots], log)
-    if not log:
+    series = []
+    if across == "relative_drift":
         x = [right * i / 60 for i in range(61)]
-        line = {"color": SOFT[0], "width": 1.5, "dash": "dash"}
-        figure.add_scatter(
-            x=x, y=[v * v for v in x], mode="lines", line=line, hoverinfo="skip", name="square"
-        )
+        square = Series("relative drift squared", x, [v * v for v in x], colour=SOFT, dash="dash", width=1.5)
+        series.append(square)
     for at, (name, group) in enumerate(groups.items()):
-        group = sorted(group, key=lambda dot: dot.x.place)
-        symbol = SYMBOLS[at // 7 % len(SYMBOLS)]
-        figure.add_scatter(
-            x=[dot.x.value for dot in group],
-            y=[dot.y.value for dot in group],
-            name=html.escape(name),
-            mode="lines+markers",
-            line={"color": colours[name], "width": 1},
-            marker={
-                "size": 8,
-                "color": colours[name],
-                "symbol": [f"{symbol}-open" if _begins(dot) else symbol for dot in group],
-                "line": {"width": 1.5, "color": colours[name]},
-            },
-            hovertext=[_hover(dot, label) for dot in group],
-            hoverinfo="text",
-        )
-    bottom, top = _span([dot.y.value for dot in dots], False)
-    figure.update_xaxes(title={"text": label, "standoff": 8}, **scale(log, (left, right)))
-    figure.update_yaxes(
-        title={"text": "mean cosine", "standoff": 8}, automargin=True, **scale(False, (bottom, top))
-    )
-    figure.update_xaxes(tickangle=0)
-    return figure
+        own = sorted(group, key=lambda dot: dot.x.place)
+        series.append(
+            Series(
+                name, [dot.x.value for dot in own], [dot.y.value for dot in own], [dot.y.low for dot in own],
+                [dot.y.high for dot in own], style="curve", width=1,
+                size=8, colour=colours[name], mark=turned(at)[1], hollow=[_begins(dot) for dot in own],
+                told=[_told(dot, label) for dot in own], edge=colours[name],
+            )
+        )  # fmt: skip
+    up = Axis("mean cosine", range=_span([dot.y.value for dot in dots], False))
+    return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
 
 
 def _begins(dot: Dot) -> bool:
@@ -111,6 +97,6 @@ def _span(values: list[float], log: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _hover(dot: Dot, label: str) -> str:
-    lines = [f"<b>mean cosine {dot.y.value:.6g}</b>", f"{label} {dot.x.value:.6g}"]
-    return "<br>".join([*lines, html.escape(f"{dot.x.site} of {dot.x.model}")])
+def _told(dot: Dot, label: str) -> Told:
+    lines = [f"{label} {dot.x.value:.6g}", f"{dot.x.site} of {dot.x.model}"]
+    return Told(f"mean cosine {dot.y.value:.6g}", "", lines)

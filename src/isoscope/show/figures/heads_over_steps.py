@@ -8,19 +8,17 @@ the maps of `maps`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from isoscope.formatting import short
-from isoscope.show.colours import AMOUNT, PAPER, SIGNED
-from isoscope.show.draw.plotly.marks import blank
-from isoscope.show.figures.maps import alike, bounds
+from isoscope.show.charts import Axis, Chart, Map
+from isoscope.show.charts import Told as Hover
+from isoscope.show.figures.maps import alike, bounds, colour_bar
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
-from isoscope.show.figures.step_axis import StepAxis
-from isoscope.show.figures.trajectories import number, spaced
+from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.measures import MAPS, Told, title_of
 
 MOST_HEADS = 192
@@ -30,7 +28,7 @@ _AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
 _CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels: a head where there are few, where there are many, and all
 _BELOW, _ABOVE = 44, 20
 
-Cells = dict[tuple[int, int], list[float | None]]
+Cells = dict[tuple[int, int], list[float]]
 """Of each layer and head, its value at every step."""
 
 
@@ -44,6 +42,10 @@ class HeadsOverSteps:
     def panels(self) -> list[Panel]:
         """Those of all groups."""
         return [panel for _, panels in self.groups for panel in panels]
+
+    def each(self, change: Callable[[Panel], Panel]) -> HeadsOverSteps:
+        """The maps with every panel changed."""
+        return HeadsOverSteps(tuple((name, tuple(map(change, panels))) for name, panels in self.groups))
 
 
 def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told) -> HeadsOverSteps | None:
@@ -90,58 +92,23 @@ def _cells(own: pd.DataFrame, axis: StepAxis) -> Cells:
     for layer, head, step, value in zip(own["layer"], own["head"], own["step"], own["value"], strict=True):
         at.setdefault((int(layer), int(head)), {})[int(step)] = float(value)
     return {
-        place: [number(values[step], 3) if step in values else None for step in axis.steps]
-        for place, values in sorted(at.items())
+        place: [values.get(step, math.nan) for step in axis.steps] for place, values in sorted(at.items())
     }
 
 
-def _map(cells: Cells, axis: StepAxis, low: float, high: float) -> go.Figure:
-    names = [f"layer {layer} head {head}" for layer, head in cells]
+def _map(cells: Cells, axis: StepAxis, low: float, high: float) -> Chart:
+    places, names = list(cells), [f"layer {layer} head {head}" for layer, head in cells]
     size = max(_LEAST, min(_CELL, _TALLEST // len(names)))
-    figure = blank(_ABOVE + _BELOW + max(120, size * len(names)))
-    stops = SIGNED if low < 0 else AMOUNT
-    ends = [low, (low + high) / 2, high]
-    figure.add_heatmap(
-        x=[axis.at(step) for step in axis.steps],
-        y=names,
-        z=list(cells.values()),
-        hovertemplate="<b>%{z:.4g}</b>  %{y}<br>step %{customdata:,}<extra></extra>",
+    firsts = [i for i, (layer, _) in enumerate(places) if not i or layer != places[i - 1][0]]
+    lasts = [*firsts[1:], len(places)]
+    middle = {first: (first + last - 1) // 2 for first, last in zip(firsts, lasts, strict=True)}
+    found = Map(
+        [axis.at(step) for step in axis.steps], names, list(cells.values()), low, high,
+        Axis("layer", ticks=[(names[middle[i]], str(places[i][0])) for i in spaced(firsts, 12)], down=True),
+        colour_bar(low, high, [v for line in cells.values() for v in line]), signed=low < 0,
+        pattern=Hover("{z:.4g}", "  {y}", ["step {cell}"]), digits=3, cuts=firsts[1:],
         meta={"steps": list(axis.steps)},  # the page's script gives each cell its step
-        hoverongaps=False,
-        colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
-        zmin=low,
-        zmax=high,
-        colorbar={
-            "thickness": 8, "outlinewidth": 0, "tickvals": ends, "x": 1.02, "xpad": 4, "ypad": 0,
-            "ticktext": [short(end, 2) for end in ends],
-        },
     )  # fmt: skip
-    firsts = [
-        i for i, (place, before) in enumerate(zip(cells, [None, *cells], strict=False)) if _new(place, before)
-    ]
-    for first in firsts[1:]:
-        figure.add_shape(
-            type="line", x0=0, x1=1, xref="paper", y0=first - 0.5, y1=first - 0.5, yref="y",
-            line={"color": PAPER[0], "width": 2},
-        )  # fmt: skip
-    places = list(cells)
-    middle = {
-        first: (first + last - 1) // 2 for first, last in zip(firsts, [*firsts[1:], len(places)], strict=True)
-    }
-    shown = spaced(firsts, 12)
-    ticks = axis.ticks()
-    figure.update_layout(margin={"t": _ABOVE, "b": _BELOW, "r": 48})
-    figure.update_xaxes(
-        range=list(axis.range), title={"text": "step", "standoff": 6}, showline=False, tickangle=0,
-        tickvals=[axis.at(step) for step in ticks], ticktext=[f"{step:,}" for step in ticks],
-    )  # fmt: skip
-    figure.update_yaxes(
-        type="category", range=[len(names) - 0.5, -0.5], showgrid=False, ticks="",
-        tickvals=[names[middle[first]] for first in shown],
-        ticktext=[str(places[first][0]) for first in shown], title={"text": "layer", "standoff": 6},
-    )  # fmt: skip
-    return figure
-
-
-def _new(place: tuple[int, int], before: tuple[int, int] | None) -> bool:
-    return before is None or place[0] != before[0]
+    height = _ABOVE + _BELOW + max(120, size * len(names))
+    margin = {"t": _ABOVE, "b": _BELOW, "r": 48}
+    return Chart("", across_steps(axis), "", map=found, height=height, margin=margin)

@@ -10,17 +10,16 @@ steps the last one is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from isoscope.formatting import short
-from isoscope.show.colours import AMOUNT, SIGNED, Pair
-from isoscope.show.draw.plotly.marks import MOST_TICKS, blank, telling
+from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map
+from isoscope.show.charts import Told as Hover
+from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
-from isoscope.show.figures.trajectories import number
 from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, models, read, steps
 
@@ -54,7 +53,7 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
         title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
         remark = f"by head, step {last[0]:,}" if last else "by head"
         low, high = bounds(measure, [r.value for r in readings if r.measure in alike(measure)])
-        drawn.append(Panel((measure,), title, remark, _map(own, low, high)))
+        drawn.append(Panel((measure,), title, remark, head_map(own, low, high)))
     return tuple(drawn)
 
 
@@ -82,56 +81,42 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
 
-def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
-    """The colours these maps have, each with its pair for a dark screen."""
-    return (*AMOUNT, *SIGNED) if panels else ()
-
-
-def _map(own: list[SiteReading], low: float, high: float) -> go.Figure:
+def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
+    """The map of these readings of heads, layers down and heads across."""
     layers = sorted({r.layer for r in own if r.layer is not None})
     heads = sorted({r.head for r in own if r.head is not None})
     at = {(r.layer, r.head): r for r in own}
     cells = [[at.get((layer, head)) for head in heads] for layer in layers]
-    figure = blank(_ABOVE + _BELOW + min(TALLEST, max(CELL * len(layers), 4 * CELL)))
-    stops = SIGNED if low < 0 else AMOUNT
-    gap = 1 if max(len(layers), len(heads)) <= GAP_UNTIL else 0
-    ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
-    values = [r.value for r in own if r.known]
-    over = ["≤ " if min(values) < low else "", "", "≥ " if max(values) > high else ""]
     many = len(layers) * len(heads) > MOST_TOLD
-    told: dict[str, object] = {"hovertemplate": "<b>%{z:.4g}</b>  layer %{y} head %{x}<extra></extra>"}
-    if not many:
-        told = {"hovertext": [[telling(r) if r else "" for r in line] for line in cells], "hoverinfo": "text"}
-    digits = 4 if many else 17
-    figure.add_heatmap(
-        x=heads,
-        y=layers,
-        z=[[number(r.value, digits) if r else None for r in line] for line in cells],
-        **told,
+    values = [r.value for r in own if r.known]
+    found = Map(
+        heads, layers, [[r.value if r else math.nan for r in line] for line in cells], low, high,
+        Axis("layer", ticks=ticks_of(layers), down=True), colour_bar(low, high, values), signed=low < 0,
+        told=() if many else [[telling(r) if r else None for r in line] for line in cells],
+        pattern=Hover("{z:.4g}", "  layer {y} head {x}"), digits=4 if many else 0,
+        apart=max(len(layers), len(heads)) <= GAP_UNTIL,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
-        colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
-        zmin=low,
-        zmax=high,
-        xgap=gap,
-        ygap=gap,
-        colorbar={
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickvals": ticks,
-            "ticktext": [f"{more}{short(tick, 2)}" for more, tick in zip(over, ticks, strict=True)],
-            "x": 1.02,
-            "xpad": 4,
-            "ypad": 0,
-        },
-    )
-    figure.update_layout(margin={"t": _ABOVE, "b": _BELOW, "r": 44})
-    figure.update_xaxes(title={"text": "head", "standoff": 6}, tickangle=0, showline=False, **_ticks(heads))
-    figure.update_yaxes(title={"text": "layer", "standoff": 6}, autorange="reversed", **_ticks(layers))
-    return figure
+    )  # fmt: skip
+    height = _ABOVE + _BELOW + min(TALLEST, max(CELL * len(layers), 4 * CELL))
+    across = Axis("head", ticks=ticks_of(heads))
+    return Chart("", across, "", map=found, height=height, margin={"t": _ABOVE, "b": _BELOW, "r": 44})
 
 
-def _ticks(numbers: list[int]) -> dict[str, object]:
+def colour_bar(
+    low: float, high: float, values: Iterable[float], *, log: bool = False
+) -> list[tuple[float, str]]:
+    """The ticks of a bar of colours; a sign at its ends where values lie beyond them."""
+    there = [value for value in values if math.isfinite(value)]
+    over = [
+        "≤ " if min(there, default=low) < low else "",
+        "",
+        "≥ " if max(there, default=high) > high else "",
+    ]
+    ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
+    written = [short(10**tick if log else tick, 2) for tick in ticks]
+    return [(tick, f"{more}{text}") for tick, more, text in zip(ticks, over, written, strict=True)]
+
+
+def ticks_of(places: Sequence[float | str]) -> list[tuple[float | str, str]]:
     """At most `MOST_TICKS` of them, evenly spaced."""
-    every = math.ceil(len(numbers) / MOST_TICKS)
-    shown = numbers[::every]
-    return {"tickvals": shown, "ticktext": list(map(str, shown)), "ticks": "", "showgrid": False}
+    return [(at, str(at)) for at in places[:: math.ceil(len(places) / MOST_TICKS) or 1]]

@@ -12,16 +12,16 @@ Panels carry no legend: a key says what colours mean, once for a family, or for 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, product
-from typing import SupportsFloat
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
 from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
-from isoscope.show.draw.plotly.marks import HEIGHT, LARGE, curves, dots
+from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, wants_log
 from isoscope.show.measures import (
     SCALES,
     TOGETHER,
@@ -52,39 +52,37 @@ KINDS = {
 }
 """What kinds of attention, and of its weights, are called where there are both."""
 
-LOG_SPAN = 8.0
-"""Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
+_DOT, _ENDS = 40, 44  # pixels of a row of dots, and of the axis below
+_LETTERS = 22  # of a line of a row's name
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure with the measures it shows, its heading, what to know of its scale, and its own colours."""
+    """One chart with the measures it shows, its heading, what to know of its scale, and its own colours."""
 
     measures: tuple[str, ...]
     heading: str
     remark: str
-    figure: go.Figure
+    chart: Chart
     key: tuple[tuple[str, Pair], ...] = ()
 
     @property
     def filled(self) -> bool:
-        """Whether it shows anything: one point of which both coordinates are there."""
-        pairs = [pair for trace in self.figure.data for pair in zip(trace.x, trace.y, strict=True)]
-        return any(all(map(_there, pair)) for pair in pairs)
+        """Whether it shows anything."""
+        return self.chart.filled
 
-
-def _there(at: object) -> bool:
-    """Whether a coordinate is one: a name, or a number that is finite."""
-    return isinstance(at, str) or (isinstance(at, SupportsFloat) and math.isfinite(at))
+    @property
+    def height(self) -> int:
+        """Pixels of the page that it takes."""
+        return self.chart.height
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The panels of a family, its colours, what they mean where there are several, and panels a measure."""
+    """The panels of a family, what their colours mean where there are several, and panels a measure."""
 
     panels: tuple[Panel, ...]
-    key: tuple[tuple[str, Pair], ...]
-    colours: tuple[Pair, ...]
+    key: tuple[tuple[str, Pair], ...] = ()
     across: int = 1
 
 
@@ -134,16 +132,15 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     if len(steps(readings)) > 1:
         readings = [r for r in readings if r.step is not None]
     if not readings:
-        return Drawn((), (), ())
+        return Drawn(())
     several = len(palette(whole)) > 1
     named = _drawn(readings, in_order((r.measure for r in readings), family))
     plan = _plan(readings, family, palette(whole))
     drawn = (_dots if plan.along == "dots" else _curves)(readings, named, plan, told, not several)
     keyed = (several or len(plan.colours) > 1) and not all(panel.key for panel in drawn)
     key = tuple(plan.colours.items()) if keyed else ()
-    colours = [*plan.colours.values(), *(pair for panel in drawn for _, pair in panel.key)]
     across = len(plan.models) if plan.facets or any(panel.key for panel in drawn) else 1
-    return Drawn(tuple(drawn), key, tuple(colours), across * len(plan.kinds))
+    return Drawn(tuple(drawn), key, across * len(plan.kinds))
 
 
 def _again(named: list[str], family: str, told: Told) -> set[str]:
@@ -208,46 +205,59 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         own = [r for r in readings if r.measure in group]
         other = [r for r in readings if alone and r.measure in named and how_shown(r.measure).beside in group]
         log = wants_log(own)
-        range_, remark = range_of(own + other, log), _remark(group, own, other, log, told)
+        up = Axis(range=range_of(own + other, log), log=log)
+        remark = _remark(group, own, other, log, told)
         if plan.shares(group):
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
             for name, kind in product(plan.models, plan.kinds):
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
-                figure = curves(
-                    shown, [], plan.along, _labelled(labels), key, log=log, range_=range_, height=HEIGHT,
-                    apart=APART,
-                )  # fmt: skip
+                chart = _chart(shown, plan, _labelled(labels), key, up, apart=APART)
                 title = heading_of(heading, "" if lone else name, kind)
-                drawn += [Panel(tuple(group), title, remark, figure, tuple(key.items()))] if shown else []
+                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
             continue
         if alone and len(plan.kinds) > 1:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
                 shown = [r for r in own if r.measure == measure]
-                figure = curves(
-                    shown, [], plan.along, lambda r: KINDS[r.kind], key, log=log, range_=range_,
-                    height=HEIGHT, apart=APART,
-                )  # fmt: skip
-                drawn.append(Panel((measure,), title_of(measure, told), remark, figure, tuple(key.items())))
+                chart = _chart(shown, plan, lambda r: KINDS[r.kind], key, up, apart=APART)
+                drawn.append(Panel((measure,), title_of(measure, told), remark, chart, tuple(key.items())))
             continue
         for measure, facet, kind in product(group, plan.facets or ("",), plan.kinds):
             shown = [
                 r for r in own if r.measure == measure and facet in ("", r.model) and kind in ("", r.kind)
             ]
             height = LARGE if measure == LARGEST else HEIGHT
-            figure = curves(
-                shown, other, plan.along, plan.shade, plan.colours, log=log, range_=range_, height=height
-            )
+            chart = _chart(shown, plan, plan.shade, plan.colours, up, beside=other, height=height)
             covered = (measure, *unique(r.measure for r in other))
             title = heading_of(title_of(measure, told), facet, kind)
-            drawn += [Panel(covered, title, remark, figure)] if shown else []
+            drawn += [Panel(covered, title, remark, chart)] if shown else []
     if len(plan.kinds) > 1 and plan.along == "layer":
         places = [r.place for r in readings]
-        for panel in drawn:
-            panel.figure.update_xaxes(range=[min(places) - 0.5, max(places) + 0.5])
+        ends = min(places) - 0.5, max(places) + 0.5
+        drawn = [_ranged(panel, ends) for panel in drawn]
     paired = tuple(KINDS.values()) if len(plan.kinds) > 1 else ("",)
     return sorted(drawn, key=lambda panel: not panel.heading.endswith(paired))  # pairs side by side
+
+
+def _chart(
+    shown: list[SiteReading],
+    plan: Plan,
+    shade: Callable[[SiteReading], str],
+    colours: Mapping[str, Pair],
+    up: Axis,
+    *,
+    beside: list[SiteReading] | None = None,
+    apart: float = 0.0,
+    height: int = HEIGHT,
+) -> Chart:
+    groups = {name: [r for r in shown if shade(r) == name] for name in colours}
+    return curves(groups, colours, plan.along, beside=beside or (), up=up, apart=apart, height=height)
+
+
+def _ranged(panel: Panel, ends: tuple[float, float]) -> Panel:
+    chart = panel.chart
+    return replace(panel, chart=replace(chart, x=replace(chart.across, range=ends)))
 
 
 def _labelled(labels: Mapping[str, str]) -> Callable[[SiteReading], str]:
@@ -267,25 +277,21 @@ def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told,
         log = wants_log(own)
         titles = {m: TOGETHER.get(heading, {}).get(m) or title_of(m, told) for m in group}
         titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
-        figure = dots(own, titles, plan.colours, log=log, range_=range_of(own, log))
+        lines = [
+            (m, name)
+            for m, name in product(titles, plan.colours)
+            if any((r.measure, r.model) == (m, name) for r in own)
+        ]
+        several = len(plan.colours) > 1
+        names = [
+            f"{titles[m]} · {n}" if several and len(titles) > 1 else n if several else titles[m]
+            for m, n in lines
+        ]
+        at = {line: i for i, line in enumerate(lines)}
+        dots = [dot_of(r, at[r.measure, r.model], plan.colours[r.model]) for r in own]
+        axis = Axis(range=range_of(own, log), log=log, grid=True, most=6)
+        wrapped = ["\n".join(textwrap.wrap(name, _LETTERS)) for name in names]
+        chart = rows_of_dots(wrapped, dots, axis, height=_ENDS + _DOT * len(lines))
         heading = heading or title_of(group[0], told)
-        drawn.append(Panel(tuple(group), heading, "log scale" if log else "", figure))
+        drawn.append(Panel(tuple(group), heading, "log scale" if log else "", chart))
     return drawn
-
-
-def wants_log(own: list[SiteReading]) -> bool:
-    """Whether these values span so much that they want a logarithmic scale."""
-    shown = [v for r in own for v in (r.value, r.null) if math.isfinite(v)]
-    return min(shown) > 0 and max(shown) > 1 and max(shown) / min(shown) > LOG_SPAN
-
-
-def range_of(own: list[SiteReading], log: bool) -> tuple[float, float]:
-    """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
-    shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
-    if log:
-        shown = [math.log10(v) for v in shown if v > 0]
-        room = 0.06 * (max(shown) - min(shown))
-        return min(shown) - room, max(shown) + room
-    low, high = min(0.0, *shown), max(0.0, *shown)
-    room = 0.06 * ((high - low) or 1.0)
-    return low - room, high + room

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from isoscope.show.charts import Axis
+
 MOST_STEPS = 80
 MOST_TICKS = 8
 _EARLY = 0.25
@@ -110,3 +112,19 @@ def _round_unit(about: float) -> int:
     """The next 1, 2 or 5 times a power of ten."""
     power = 10 ** math.floor(math.log10(max(about, 1)))
     return next((lead * power for lead in (1, 2, 5) if lead * power >= about), 10 * power)
+
+
+def across_steps(axis: StepAxis) -> Axis:
+    """The axis as a chart has it."""
+    return Axis("step", range=axis.range, ticks=[(axis.at(step), f"{step:,}") for step in axis.ticks()])
+
+
+def spaced(items: list[int], most: int) -> list[int]:
+    """At most `most` items, evenly spaced, the first and the last among them.
+
+    >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
+    [0, 2, 4, 6]
+    """
+    if len(items) <= most:
+        return items
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

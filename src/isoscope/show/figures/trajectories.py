@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import plotly.graph_objects as go
-
-from isoscope.formatting import short
-from isoscope.show.colours import AMOUNT, GRID, MODELS, SIGNED, SOFT, Pair, sequence
-from isoscope.show.draw.plotly.marks import blank, scale
-from isoscope.show.figures.panels import range_of, wants_log
-from isoscope.show.figures.step_axis import StepAxis
+from isoscope.show.charts import Axis, Chart, Map, Series, Told, null_line
+from isoscope.show.colours import GRID, MODELS, Pair, sequence
+from isoscope.show.figures.curves import range_of, wants_log
+from isoscope.show.figures.maps import colour_bar
+from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading
 
 MOST_LINES = 13
@@ -26,8 +24,6 @@ MOST_KEYS = 7
 HEIGHT, LARGE = 230, 390
 _MARKED = 12
 """Up to so many steps a line has a mark at each."""
-_LINES, _MAP = (0.44, 1.0), (0.0, 0.34)
-"""Where lines and map stand, as parts of the height."""
 _ALIKE = 0.03
 """Nulls that differ by less of the axis are drawn as one line."""
 OWN = MODELS[0]
@@ -62,150 +58,87 @@ def depths(readings: Sequence[SiteReading]) -> Depths:
     return Depths(dict(sorted(found.items())))
 
 
-def trajectory(
-    own: list[SiteReading], axis: StepAxis, places: Depths, *, mapped: bool
-) -> tuple[go.Figure, str]:
-    """The figure of one measure, of sites of one kind, and what to know of its scale."""
+def trajectory(own: Sequence[SiteReading], axis: StepAxis, places: Depths, *, mapped: bool) -> Chart:
+    """The chart of one measure, of sites of one kind; its remark says what to know of its scale."""
     sites = sorted({r.place for r in own})
     finite = [r for r in own if r.known]
     log = wants_log(finite)
     low, high = range_of(finite, log)
-    figure = blank(LARGE if mapped else HEIGHT)
     lined = spaced(sites, MOST_LINES)
-    if len(lined) < len(sites):
-        _add_band(figure, own, axis)
-    _add_null(figure, finite, axis, high - low, log)
+    keyed = dict(places.key)
+    series = [_band(own, axis)] if len(lined) < len(sites) else []
+    series += _null(finite, axis, high - low, log)
     for place in lined:
-        colour = OWN if own[0].kind == "training" else places.colours[place]
-        _add_line(figure, [r for r in own if r.place == place], axis, colour[0])
-    figure.update_layout(margin={"t": 20, "r": 48 if mapped else 12})
-    figure.update_xaxes(range=list(axis.range), title={"text": "step", "standoff": 6}, tickangle=0)
-    ticks = axis.ticks()
-    figure.update_xaxes(tickvals=[axis.at(step) for step in ticks], ticktext=[f"{step:,}" for step in ticks])
-    figure.update_yaxes(automargin=True, **scale(log, (low, high)))
-    if mapped:
-        _add_map(figure, own, sites, axis, places, log, (low, high))
-    told = f"{len(lined)} of {len(sites)} layers as lines" if len(lined) < len(sites) else ""
-    return figure, ", ".join(filter(None, [told, "log scale" if log else ""]))
-
-
-def spaced(items: list[int], most: int) -> list[int]:
-    """At most so many, evenly spaced, the first and the last among them.
-
-    >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
-    [0, 2, 4, 6]
-    """
-    if len(items) <= most:
-        return items
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
-
-
-def _add_line(figure: go.Figure, line: list[SiteReading], axis: StepAxis, colour: str) -> None:
-    at = {r.step: r for r in line}
-    shown = [step for step in axis.steps if step in at]
-    bounded = any(r.bounded for r in line)
-    where = f"{line[0].site}<br>step %{{customdata[0]:,}}"
-    interval = "<br>95 % interval %{customdata[1]} to %{customdata[2]}" if bounded else ""
-    ends = [[number(at[s].low), number(at[s].high)] if bounded else [] for s in shown]
-    figure.add_scatter(
-        x=[axis.at(step) for step in shown],
-        y=[number(at[step].value) for step in shown],
-        customdata=[[step, *end] for step, end in zip(shown, ends, strict=True)],
-        mode="lines+markers" if len(axis.steps) <= _MARKED else "lines",
-        line={"color": colour, "width": 1.75},
-        marker={"size": 5, "color": colour},
-        hovertemplate=f"<b>%{{y:.4g}}</b>  {where}{interval}<extra></extra>",
+        line = [r for r in own if r.place == place]
+        loop = line[0].kind == "training"  # of the loop, at no layer
+        name = "" if loop else places.names.get(place, "")
+        series.append(
+            replace(_line(line, axis, OWN if loop else places.colours[place]), name=name, keyed=name in keyed)
+        )
+    few = f"{len(lined)} of {len(sites)} layers as lines" if len(lined) < len(sites) else ""
+    return Chart(
+        "",
+        across_steps(axis),
+        Axis(range=(low, high), log=log),
+        series,
+        map=_map(own, sites, axis, places, log) if mapped else None,
+        remark=", ".join(filter(None, [few, "log scale" if log else ""])),
+        height=LARGE if mapped else HEIGHT,
+        digits=4,
+        margin={"t": 20, "r": 48 if mapped else 12},
     )
 
 
-def _add_band(figure: go.Figure, own: list[SiteReading], axis: StepAxis) -> None:
+def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
+    at = {r.step: r for r in line}
+    shown = [at[step] for step in axis.steps if step in at]
+    bounded = any(r.bounded for r in line)
+    told = ["step {step}", *(["95 % interval {low} to {high}"] if bounded else [])]
+    return Series(
+        "", [axis.at(r.step or 0) for r in shown], [r.value for r in shown],
+        [r.low if r.bounded else math.nan for r in shown], [r.high if r.bounded else math.nan for r in shown],
+        "curve", pattern=Told("{y:.4g}", f"  {line[0].site}", told), colour=colour, width=1.75,
+        size=5 if len(axis.steps) <= _MARKED else 0, shaded=True, steps=[r.step or 0 for r in shown],
+    )  # fmt: skip
+
+
+def _band(own: Sequence[SiteReading], axis: StepAxis) -> Series:
     """From the least to the largest of all layers."""
     values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
-    for pick, fill in ((min, None), (max, "tonexty")):
-        figure.add_scatter(
-            x=[axis.at(step) for step in shown],
-            y=[number(pick(values[step])) for step in shown],
-            mode="lines",
-            line={"width": 0, "color": GRID[0]},
-            fill=fill,
-            fillcolor=GRID[0],
-            hoverinfo="skip",
-        )
+    low, high = ([pick(values[step]) for step in shown] for pick in (min, max))
+    return Series("all layers", [axis.at(step) for step in shown], low, low, high, "band", colour=GRID)
 
 
-def _add_null(figure: go.Figure, own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> None:
+def _null(own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> list[Series]:
     """One dashed line where all layers have nearly the same null."""
     nulls = {step: [r.null for r in own if r.step == step and math.isfinite(r.null)] for step in axis.steps}
     shown = [step for step in axis.steps if nulls[step] and (not log or min(nulls[step]) > 0)]
     if not shown or any(_size(nulls[step], log) > _ALIKE * span for step in shown):
-        return
-    figure.add_scatter(
-        x=[axis.at(step) for step in shown],
-        y=[number(sum(nulls[step]) / len(nulls[step])) for step in shown],
-        mode="lines" if len(shown) > 1 else "markers",
-        line={"color": SOFT[0], "width": 1.5, "dash": "dash"},
-        marker={"color": SOFT[0]},
-        hovertemplate="null %{y:.3g}<extra></extra>",
-    )
+        return []
+    mean = [sum(nulls[step]) / len(nulls[step]) for step in shown]
+    return [replace(null_line([axis.at(step) for step in shown], mean), pattern=Told("", "null {y:.3g}"))]
 
 
 def _size(values: list[float], log: bool) -> float:
     return math.log10(max(values) / min(values)) if log else max(values) - min(values)
 
 
-def _add_map(
-    figure: go.Figure,
-    own: list[SiteReading],
-    sites: list[int],
-    axis: StepAxis,
-    places: Depths,
-    log: bool,
-    range_: tuple[float, float],
-) -> None:
+def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: Depths, log: bool) -> Map:
     at = {(r.place, r.step): r.value for r in own if r.known and (not log or r.value > 0)}
-    values = [[at.get((place, step)) for step in axis.steps] for place in sites]
-    found = [math.log10(v) if log else v for line in values for v in line if v is not None]
+    values = [[at.get((place, step), math.nan) for step in axis.steps] for place in sites]
+    cells = [[math.log10(v) if log else v for v in line] for line in values]
+    found = [z for line in cells for z in line if math.isfinite(z)]
     low, high = (min(found), max(found)) if log or min(found) < 0 else (0.0, max(found) or 1.0)
     if not log and low < 0:
         low, high = -max(-low, high), max(-low, high)
-    stops = SIGNED if not log and low < 0 else AMOUNT
-    ends = [low, (low + high) / 2, high]
-    gap = 1 if len(axis.steps) <= _MARKED else 0
-    figure.add_heatmap(
-        x=[axis.at(step) for step in axis.steps],
-        y=[places.names.get(place, str(place)).removeprefix("layer ") for place in sites],
-        z=[[None if v is None else number(math.log10(v) if log else v) for v in line] for line in values],
-        text=[["" if v is None else f"{v:.4g}" for v in line] for line in values] if log else None,
-        hovertemplate=f"<b>%{{{'text' if log else 'z:.4g'}}}</b>  layer %{{y}}<br>step %{{customdata:,}}"
-        "<extra></extra>",
-        meta={"steps": list(axis.steps)},  # the page's script gives each cell its step
-        hoverongaps=False,
-        yaxis="y2",
-        colorscale=[[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
-        zmin=low,
-        zmax=high if high > low else low + 1,
-        xgap=gap,
-        ygap=gap,
-        colorbar={
-            "thickness": 8, "outlinewidth": 0, "tickvals": ends, "x": 1.02, "xpad": 4, "ypad": 0,
-            "ticktext": [short(10**end if log else end, 2) for end in ends],
-            "y": _MAP[0], "yanchor": "bottom", "len": _MAP[1] - _MAP[0],
-        },
-    )  # fmt: skip
     names = [places.names.get(place, str(place)).removeprefix("layer ") for place in sites]
-    shown = [names[i] for i in spaced(list(range(len(names))), 6)]
-    figure.update_layout(
-        yaxis={"domain": list(_LINES)},
-        yaxis2={
-            "domain": list(_MAP), "type": "category", "autorange": "reversed", "tickvals": shown,
-            "ticktext": shown, "showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True,
-            "automargin": True, "title": {"text": "layer", "standoff": 6},
-        },
-        xaxis={"anchor": "y2", "showline": False},
+    return Map(
+        [axis.at(step) for step in axis.steps], names, cells, low, high if high > low else low + 1,
+        Axis("layer", ticks=[(names[i], names[i]) for i in spaced(list(range(len(names))), 6)], down=True),
+        colour_bar(low, high, found, log=log), signed=not log and low < 0,
+        pattern=Told("{text}" if log else "{z:.4g}", "  layer {y}", ["step {cell}"]),
+        text=[["" if math.isnan(v) else f"{v:.4g}" for v in line] for line in values] if log else (),
+        apart=len(axis.steps) <= _MARKED,
+        meta={"steps": list(axis.steps)},  # the page's script gives each cell its step
     )  # fmt: skip
-
-
-def number(value: float, digits: int = 4) -> float | None:
-    """As many digits as a figure shows; None for what is not there."""
-    return float(f"{value:.{digits}g}") if math.isfinite(value) else None

@@ -6,15 +6,13 @@ well, since "no alarm" says nothing without it; an alarm whose measure was not t
 
 from __future__ import annotations
 
-import html
-import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from isoscope.show.colours import ALARM, INK, PAPER, Pair
+from isoscope.show.charts import Alarm
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.readings import read
 from isoscope.show.say.broken import NOT_FINITE, first_not_finite, not_finite
@@ -27,8 +25,6 @@ NEEDS = {
     "drift_takes_over": ("drift_share",),
 }
 """The measures that an alarm reads, by the name of its function; any of them will do."""
-
-COLOURS: tuple[Pair, ...] = (ALARM,)
 
 
 @dataclass(frozen=True)
@@ -113,22 +109,10 @@ def watch(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watc
     )
 
 
-def mark(figure: go.Figure, axis: StepAxis, marks: Iterable[Mark]) -> None:
-    """Put a mark above each step at which an alarm began, with its words; a line under those that are new."""
-    label = {"bgcolor": PAPER[0], "bordercolor": ALARM[0], "font": {"color": INK[0], "size": 12}}
-    for one in marks:
-        x = axis.at(one.step)
-        if one.new:
-            figure.add_shape(
-                type="line", x0=x, x1=x, y0=0, y1=1, xref="x", yref="paper", layer="below", opacity=0.6,
-                line={"color": ALARM[0], "width": 1, "dash": "dot"},
-            )  # fmt: skip
-        lines = [html.escape(line) for words in one.words for line in textwrap.wrap(words, 60)]
-        figure.add_annotation(
-            x=x, y=1, xref="x", yref="paper", yanchor="bottom", text="▼", showarrow=False,
-            font={"color": ALARM[0], "size": 11}, hovertext="<br>".join(lines), hoverlabel=label,
-            captureevents=True,
-        )  # fmt: skip
+def marked(panel: Panel, axis: StepAxis, marks: Iterable[Mark]) -> Panel:
+    """The panel with a mark above each step at which an alarm began; a line under those that are new."""
+    alarms = [Alarm(axis.at(one.step), one.words, one.new) for one in marks]
+    return replace(panel, chart=replace(panel.chart, alarms=[*panel.chart.alarms, *alarms]))
 
 
 def _recorded(facts: Mapping[str, Mapping[str, object]]) -> list[Told]:

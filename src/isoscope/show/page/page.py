@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 from isoscope.results.run import Run
 from isoscope.show.colours import GRID, INK, PAPER, SOFT
+from isoscope.show.draw.plotly.charts import figure
 from isoscope.show.draw.plotly.library import carried, library
-from isoscope.show.draw.plotly.packed import written
 from isoscope.show.figures.clouds import MARKS, SERIES
 from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
 from isoscope.show.measures import FAMILIES, family_of, title_of
+from isoscope.show.packed import written
 from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
 from isoscope.show.page.section import Section, explanations, section_of, trained_section
 from isoscope.show.page.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
@@ -100,7 +101,7 @@ def page(
         dark=embedded_json(_dark([*weighed, *sections])),
         title_of=lambda measure: title_of(measure, told),
         explanations=lambda measures: explanations(measures, told),
-        figure_json=lambda panel: embedded_json(written(panel.figure)),
+        figure_json=lambda panel: embedded_json(written(figure(panel.chart))),
         points_json=lambda clouds: embedded_json(clouds.data()),
         marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
     )
@@ -131,7 +132,8 @@ def _length(run: Run) -> int | None:
 
 
 def _dark(sections: Iterable[Section | WeightSection]) -> dict[str, str]:
-    return dict([INK, SOFT, GRID, PAPER, *(pair for section in sections for pair in section.colours)])
+    charts = [panel.chart for section in sections for panel in section.panels]
+    return dict([INK, SOFT, GRID, PAPER, *(pair for chart in charts for pair in chart.colours)])
 
 
 @cache

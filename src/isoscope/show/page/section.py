@@ -5,7 +5,7 @@ A training run shows each family along its steps, every other run along its laye
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,10 +13,10 @@ import pandas as pd
 from isoscope.show.colours import Pair
 from isoscope.show.figures.clouds import Album, album
 from isoscope.show.figures.comparison import scatter
-from isoscope.show.figures.maps import colours, maps
+from isoscope.show.figures.maps import maps
 from isoscope.show.figures.panels import Drawn, Panel, figures
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.page.training import Trained, Training, drawn, live_figures, trained
+from isoscope.show.page.training import Trained, Training, live_figures, trained
 from isoscope.show.readings import ATTENTION, PLACES, read, unique
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import CLAIM, LIVE, sentences
@@ -55,11 +55,11 @@ class Section:
         return self.family.replace(" ", "-")
 
     @property
-    def colours(self) -> tuple[Pair, ...]:
-        """Every colour in its figures."""
-        clouds = self.clouds.colours if self.clouds else ()
-        mapped = self.maps if self.trained is None else self.trained.large
-        return (*self.drawn.colours, *colours(mapped), *clouds)
+    def panels(self) -> list[Panel]:
+        """All its panels."""
+        clouds = self.clouds.panels if self.clouds else ()
+        trained = self.trained.panels if self.trained else ()
+        return [*self.large, *self.small, *self.maps, *trained, *clouds]
 
     @property
     def wide(self) -> bool:
@@ -70,6 +70,21 @@ class Section:
     def wide_maps(self) -> bool:
         """The same of the maps, and where there is one: it need not be as wide as the page."""
         return self.drawn.across == 2 or len(self.maps) in (1, 2, 4)
+
+
+def plain_section(
+    name: str,
+    family: Family,
+    panels: Sequence[Panel],
+    *,
+    words: str = "",
+    key: Mapping[str, Pair] | None = None,
+    maps: Sequence[Panel] = (),
+    explained: tuple[Explanation, ...] = (),
+) -> Section:
+    """A section of small panels that share a key, and of maps below them."""
+    drawn = Drawn(tuple(panels), tuple((key or {}).items()))
+    return Section(name, family, words, (), tuple(panels), tuple(maps), drawn, explained)
 
 
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
@@ -118,7 +133,7 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
         large=(),
         small=(),
         maps=maps(of.last_rows(), family, of.told) if clouds else (),
-        drawn=drawn(of, made),
+        drawn=Drawn((*made.large, *made.small), of.places.key),
         explained=explanations(covered, of.told),
         clouds=clouds,
         trained=made,

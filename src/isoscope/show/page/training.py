@@ -9,17 +9,17 @@ own, since dropout was on and the batch is another at every step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from isoscope.results.run import Run
 from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
-from isoscope.show.figures.panels import KINDS, Drawn, Panel, figures, heading_of
-from isoscope.show.figures.step_axis import StepAxis, step_axis
-from isoscope.show.figures.trajectories import LARGE, OWN, Depths, depths, spaced, trajectory
+from isoscope.show.figures.panels import KINDS, Panel, figures, heading_of
+from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
+from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.page.alarms import COLOURS, Mark, Watch, mark, watch
+from isoscope.show.page.alarms import Mark, Watch, marked, watch
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
 from isoscope.show.say.broken import rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
@@ -81,6 +81,12 @@ class Trained:
     profile: Panel | None
     heads: HeadsOverSteps | None
     places: Depths
+
+    @property
+    def panels(self) -> list[Panel]:
+        """All its panels."""
+        profile = [self.profile] if self.profile else []
+        return [*self.large, *self.small, *profile, *(self.heads.panels if self.heads else ())]
 
 
 def is_training(run: Run, rows: pd.DataFrame) -> bool:
@@ -153,19 +159,11 @@ def trained(of: Training, family: str) -> Trained | None:
         (large if mapped else small).extend(_panels(of, measure, by_measure[measure], mapped=mapped))
     heads = heads_over_steps(of.rows, family, of.axis, of.told)
     if heads is not None:
-        for panel in heads.panels:
-            mark(panel.figure, of.axis, of.marks)
+        heads = heads.each(lambda panel: marked(panel, of.axis, of.marks))
     if not (large or small or heads):
         return None
     profile = _profile(of, named[0]) if family == "directions" and named else None
     return Trained(tuple(large), tuple(small), profile, heads, of.places)
-
-
-def drawn(of: Training, section: Trained) -> Drawn:
-    """The same as other pages have it: what colours mean, and all that are used."""
-    own = of.places.colours.values()
-    profile = [pair for _, pair in section.profile.key] if section.profile else []
-    return Drawn((*section.large, *section.small), of.places.key, (*own, *profile, *COLOURS, OWN))
 
 
 def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:
@@ -183,11 +181,11 @@ def _panels(of: Training, measure: str, own: list[SiteReading], *, mapped: bool)
         shown = [r for r in own if kind in ("", r.kind)]
         if not any(r.known for r in shown):
             continue
-        figure, remark = trajectory(shown, of.axis, of.places, mapped=mapped)
-        mark(figure, of.axis, of.marks)
+        chart = trajectory(shown, of.axis, of.places, mapped=mapped)
         null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
         title = heading_of(title_of(measure, of.told), "", kind if kind in KINDS else "")
-        found.append(Panel((measure,), title, ", ".join(filter(None, [null, remark])), figure))
+        panel = Panel((measure,), title, ", ".join(filter(None, [null, chart.remark])), chart)
+        found.append(marked(panel, of.axis, of.marks))
     return found
 
 
@@ -200,9 +198,8 @@ def _profile(of: Training, measure: str) -> Panel | None:
     if not made.panels:
         return None
     panel = made.panels[0]
-    panel.figure.update_layout(height=LARGE)
     few = "at every step" if len(steps) == of.axis.measured else f"at {len(steps)} steps"
-    return Panel(panel.measures, "By layer", few, panel.figure, made.key)
+    return Panel(panel.measures, "By layer", few, replace(panel.chart, height=LARGE), made.key)
 
 
 def live_figures(of: Training) -> Trained | None:
@@ -218,6 +215,6 @@ def live_figures(of: Training) -> Trained | None:
     for measure in named:
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
         if any(r.known for r in shown):
-            figure, remark = trajectory(shown, axis, of.places, mapped=False)
-            panels.append(Panel((measure,), title_of(measure, of.told), remark, figure))
+            chart = trajectory(shown, axis, of.places, mapped=False)
+            panels.append(Panel((measure,), title_of(measure, of.told), chart.remark, chart))
     return Trained((), tuple(panels), None, None, of.places) if panels else None

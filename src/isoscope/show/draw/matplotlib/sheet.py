@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.show.charts import Chart
+from isoscope.show.draw.matplotlib.charts import draw
 from isoscope.show.draw.matplotlib.style import (
+    FORMATS,
     KINDS,
     STYLES,
     WIDTHS,
+    folded,
     keys_of,
     legend_below,
     lines_of_keys,
@@ -24,8 +27,8 @@ from isoscope.show.draw.matplotlib.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Panel = Callable[[Any], object]
-"""Draws on the axes that it is given."""
+Panel = Callable[[], Chart]
+"""Makes the chart of a panel when it is drawn: a run has hundreds of figures, of which few are asked for."""
 
 _TALLER = 1.3  # panels of a slide, whose type is larger
 _KEY = 1.55  # sizes of type that a line of the key takes
@@ -99,12 +102,15 @@ class Offered:
         figure = Figure(figsize=(WIDTHS[width], 1.0), layout="constrained")
         axes: Any = figure.subplots(lines, across, squeeze=False)
         for panel, ax in zip(shown, axes.flat, strict=False):
-            panel(ax)
-            if shape.lifted:
-                _lift(ax)
-            _fold_title(ax, WIDTHS[width] / across)
+            chart = panel()
+            draw(ax, chart)
+            ax.spines[["top", "right"]].set_visible(False)
+            if shape.lifted and not chart.title and chart.up.name:  # level, it is read without turning
+                chart = replace(chart, title=chart.up.name)
+                ax.set_ylabel("")
+            _set_title(ax, chart.title, WIDTHS[width] / across)
         for ax in axes[:, 1:].flat if shape.aligned else ():
-            ax.set_yticklabels([])
+            ax.tick_params(labelleft=False)
         for ax in list(axes.flat)[len(shown) :]:
             ax.set_axis_off()
         height = lines * shape.height * (_TALLER if slide else 1.0)
@@ -116,17 +122,70 @@ class Offered:
         return figure
 
 
-def _lift(ax: Any) -> None:
-    """Put the name of the upright axis over it, level, where there is no title."""
-    name = ax.get_ylabel().replace("\n", " ")
-    if name and not ax.get_title(loc="left"):
-        ax.set_title(name, loc="left")
-        ax.set_ylabel("")
-
-
-def _fold_title(ax: Any, inches: float) -> None:
-    """A title in lines that are no wider than its panel."""
+def _set_title(ax: Any, title: str, inches: float) -> None:
+    """Write a title in lines that are no wider than its panel."""
     letters = int(_FULL * inches / (small(1.0) / 72 * _LETTER))
-    lines = ax.get_title(loc="left").split("\n")
-    whole = "\n".join(textwrap.fill(line, letters) for line in lines)
+    whole = "\n".join(folded(line, letters) for line in title.split("\n"))
     ax.set_title(whole, loc="left", fontsize=small(1.0))
+
+
+def printed(
+    rows: Sequence[Sequence[Chart | None]],
+    size: tuple[float, float],
+    *,
+    heights: Sequence[float] = (),
+    more: tuple[float, float] = (0.0, 0.3),
+    below: str = "",
+    kinds: Sequence[str] = FORMATS,
+) -> dict[str, bytes]:
+    """A sheet of charts in rows, in every format by suffix; empty where there is nothing to draw.
+
+    `size` is that of a panel in inches, `heights` those of the rows where they differ, and `more` the room of
+    the names and the key. `below` is written under all panels.
+    """
+    if not any(chart for row in rows for chart in row):
+        return {}
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    columns, heights = max(map(len, rows)), heights or [size[1]] * len(rows)
+    with mpl.rc_context(style()):
+        inches = size[0] * columns + more[0], sum(heights) + more[1]
+        figure = Figure(figsize=inches, layout="constrained")
+        axes: Any = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
+        for line, row in zip(axes, rows, strict=True):
+            for at, ax in enumerate(line):
+                chart = row[at] if at < len(row) else None
+                if chart is None:
+                    ax.set_axis_off()
+                else:
+                    draw(ax, chart)
+                    _set_title(ax, chart.title, size[0])
+        legend_below(figure, axes.flat)
+        if below:
+            figure.supxlabel(below, fontsize=small(1.0))
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once for all formats
+        return {kind: saved(figure, kind) for kind in kinds}
+
+
+def in_rows(charts: Sequence[Chart], across: int) -> list[Sequence[Chart]]:
+    """The charts in rows of at most this many."""
+    return [charts[at : at + across] for at in range(0, len(charts), across)]
+
+
+def shown(chart: Chart, ax: Any = None, *, legend: bool = True) -> Any:
+    """Draw a chart on these axes, or on those of a new figure, with its key beside them; give the axes."""
+    if ax is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError as missing:
+            raise no_matplotlib() from missing
+        ax = pyplot.subplots(layout="constrained")[1]
+    draw(ax, chart)
+    ax.spines[["top", "right"]].set_visible(False)
+    keys = keys_of([ax]) if legend else {}
+    if len(keys) > 1:
+        marks = list(keys.values()), list(keys)
+        ax.legend(*marks, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0)
+    return ax

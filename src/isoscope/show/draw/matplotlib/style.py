@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isoscope.errors import IsoscopeError
+from isoscope.show.charts import NULL
 from isoscope.show.colours import INK, SOFT
 
 WIDTHS = {"single": 3.3, "double": 6.9}
@@ -24,11 +25,6 @@ STYLES = ("paper", "slide")
 KINDS = ("pdf", "svg", "png")
 FORMATS = ("svg", "pdf")
 """In which runs write their figures themselves."""
-MARKS, DASHES = ("o", "s", "D"), ("-", "--", ":")
-"""When colours come again, marks and dashes do not."""
-
-NULL = "null"
-"""What the null is called in a key."""
 MOST_KEYS = 16
 _MOST_LETTERS = 34
 _TYPE = {"paper": 7.5, "slide": 11.0}  # points

@@ -1,141 +1,353 @@
-"""Charts drawn for the page: each a plotly figure for white paper, with the colours of its series."""
+"""Charts drawn for the page: each becomes the JSON of a plotly figure, made for white paper.
+
+`colours` has what a dark screen shows instead. Names and notes are escaped, since plotly reads a little HTML
+in them. Figures are plain dictionaries: plotly's script checks them where it draws, and making thousands of
+traces through plotly's Python classes would take seconds.
+"""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
 
-import plotly.graph_objects as go
+from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks
+from isoscope.show.colours import ALARM, AMOUNT, GRID, INK, PAPER, SIGNED, SOFT
 
-from isoscope.show.charts import Chart, Series
-from isoscope.show.colours import MODELS, PAPER, SOFT, Pair, sequence
-from isoscope.show.draw.plotly.marks import HEIGHT, MOST_TICKS, SYMBOLS, blank, scale
-from isoscope.show.figures.panels import Panel
-
-LAYER = "layer"  # along layers, curves stand a little aside, so that bars do not hide each other
-DASHES = ("solid", "dash", "dot")
+Figure = dict[str, Any]
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
+_LINES, _BELOW = (0.44, 1.0), (0.0, 0.34)
+"""Where lines and the map below them stand, as parts of the height."""
 _NAMES = 15  # letters of a place's name that stand level; a longer one is slanted
 _BESIDE = 34  # letters of all of them together
+_WRAPPED = 60  # letters of a line of an alarm's words
 
 
-@dataclass(frozen=True)
-class Look:
-    """How a series looks: its colour, and the turn in which colours come again with other marks."""
+def figure(chart: Chart) -> Figure:
+    """The figure that plotly's script draws; its key is left to the page."""
+    data = [trace for one in chart.series for trace in _traces(one, chart.digits)]
+    data += [_heatmap(chart.map, below=bool(chart.series))] if chart.map else []
+    layout: Figure = {
+        "height": chart.height,
+        "showlegend": False,
+        "margin": {"l": 44, "r": 12, "t": 8, "b": 40, **chart.margin},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": _FONT, "size": 12, "color": SOFT[0]},
+        "hoverlabel": {"bgcolor": PAPER[0], "bordercolor": SOFT[0], "font": {"color": INK[0]}},
+        "hovermode": "closest",
+        "dragmode": False,
+        "xaxis": _axis_of_x(chart),
+        "yaxis": _axis_of_y(chart),
+        "shapes": [
+            *map(_ground, chart.grounds), *_dashed(chart), *_alarm_lines(chart.alarms), *_cuts(chart.map),
+        ],
+        "annotations": [
+            *_level_names(chart), *map(_label, chart.labels), *map(_alarm, chart.alarms),
+            *(_head(one) for one in chart.series if one.style == "arrow"),
+        ],
+    }  # fmt: skip
+    if chart.map and chart.series:
+        layout["yaxis2"] = {**_axis(chart.map.up, _lines_of(chart.map)), "domain": list(_BELOW)}
+        layout["yaxis"]["domain"] = list(_LINES)
+        layout["xaxis"] |= {"anchor": "y2", "showline": False}
+    if chart.meta:
+        layout["meta"] = dict(chart.meta)
+    shown = {name: part for name, part in layout.items() if part != []}
+    return {"data": _finite(data), "layout": _finite(shown)}
 
-    pair: Pair
-    turn: int = 0
 
-    @property
-    def dash(self) -> str:
-        """Of its line."""
-        return DASHES[self.turn % len(DASHES)]
-
-    @property
-    def symbol(self) -> str:
-        """Of its dots."""
-        return SYMBOLS[self.turn % len(SYMBOLS)]
+def _finite(value: Any) -> Any:
+    """The value with None for every number that JSON has not: a page that holds one cannot be read."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def looks(charts: Sequence[Chart]) -> list[dict[str, Look]]:
-    """How each chart's series look, by name: a name looks alike in all charts that are not ordered."""
-    names = dict.fromkeys(one.name for chart in charts if not chart.ordered for one in chart.series)
-    shared = {name: Look(MODELS[i % len(MODELS)], i // len(MODELS)) for i, name in enumerate(names)}
-    found = []
-    for chart in charts:
-        own = list(dict.fromkeys(one.name for one in chart.series))
-        shades = [Look(pair) for pair in sequence(len(own))] if chart.ordered and own else []
-        found.append(dict(zip(own, shades, strict=True)) if chart.ordered else {n: shared[n] for n in own})
-    return found
+def _axis(axis: Axis, more: Figure) -> Figure:
+    made: Figure = {"zeroline": axis.zero, "fixedrange": True, "exponentformat": "e"}  # else 0.00002 is 20µ
+    made |= {"gridcolor": GRID[0], "zerolinecolor": GRID[0]}
+    if axis.name:
+        made["title"] = {"text": _written(axis.name), "standoff": 8}
+    if axis.range:
+        made |= {"type": "log" if axis.log else "linear", "range": list(axis.range)}
+    elif axis.log:
+        made["type"] = "log"
+    ticks = log_ticks(*axis.range) if axis.log and axis.range and axis.ticks is None else axis.ticks
+    if ticks is not None:
+        made |= {"tickvals": [at for at, _ in ticks], "ticktext": [_written(text) for _, text in ticks]}
+    elif axis.most:
+        made["nticks"] = axis.most
+    if axis.floor:
+        made["rangemode"] = "tozero"
+    if axis.rows:
+        made |= {"tickfont": {"color": INK[0]}, "ticklabelstandoff": 5}
+    return made | more
 
 
-def panel(chart: Chart, look: Mapping[str, Look], measures: tuple[str, ...] = ()) -> Panel:
-    """A chart as a panel of the page; its key is left to the page."""
-    named = any(isinstance(x, str) for one in chart.series for x in one.x)
-    figure = blank(HEIGHT + (30 if named else 0))
-    for level, name in chart.levels:
-        _add_level(figure, level, name)
-    aside = 0.3 / len(chart.series) if chart.x == LAYER and len(chart.series) > 2 else 0.0
-    for i, one in enumerate(chart.series):
-        _add(figure, one, look[one.name], aside * (i - (len(chart.series) - 1) / 2))
-    figure.update_xaxes(title={"text": html.escape(chart.x), "standoff": 8}, tickangle=0, automargin=True)
+def _axis_of_x(chart: Chart) -> Figure:
+    axis, places = chart.across, chart.places
+    lined = axis.line and chart.map is None
+    made = {"showgrid": bool(axis.grid), "showline": lined, "linecolor": GRID[0], "tickangle": 0}
+    if places:
+        slanted = max(map(len, places)) > _NAMES or sum(map(len, places)) > _BESIDE
+        keyed = all(list(one.x) == [one.name] for one in chart.series)  # the key says it already
+        made |= {"type": "category", "tickangle": -30 if slanted else 0, "showticklabels": not keyed}
+    if places or chart.centred:
+        made["automargin"] = True
+    if chart.map and isinstance(chart.map.x[0], str):
+        made["type"] = "category"
+    return _axis(axis, made | ({"ticks": ""} if chart.map and not chart.series else {}))
+
+
+def _axis_of_y(chart: Chart) -> Figure:
+    if chart.map and not chart.series:
+        return _axis(chart.map.up, _lines_of(chart.map))
+    axis = chart.up
+    made: Figure = {"showgrid": not axis.rows and axis.grid is not False, "showline": False}
+    made |= {"scaleanchor": "x", "scaleratio": 1} if chart.equal else {"automargin": True}
+    return _axis(axis, {"nticks": axis.most or 6, **made} if axis.ticks is None and not axis.log else made)
+
+
+def _lines_of(of: Map) -> Figure:
+    """The axis of a map's lines."""
+    named = isinstance(of.y[0], str)
+    made: Figure = {"showgrid": False, "showline": False, "ticks": "", "automargin": True}
     if named:
-        letters = [len(str(place)) for place in {x for one in chart.series for x in one.x}]
-        slanted = max(letters, default=0) > _NAMES or sum(letters) > _BESIDE
-        told = all(list(one.x) == [one.name] for one in chart.series)  # the key says it already
-        figure.update_xaxes(type="category", tickangle=-30 if slanted else 0, showticklabels=not told)
-    elif chart.x == LAYER:
-        there = sorted({int(x) for one in chart.series for x in one.x if not isinstance(x, str)})
-        figure.update_xaxes(tickvals=there[:: math.ceil(len(there) / MOST_TICKS) or 1])
-    elif chart.log_x:
-        figure.update_xaxes(**_log([x for one in chart.series for x in one.x]))
-    figure.update_yaxes(title={"text": html.escape(chart.y), "standoff": 6}, automargin=True, nticks=6)
-    if chart.log_y:
-        ends = [y for one in chart.series for y in (*one.y, *one.low, *one.high)]
-        figure.update_yaxes(**_log(ends))
-    if chart.centred:
-        figure.update_xaxes(range=[-chart.reach, chart.reach])
-        figure.update_yaxes(range=[-chart.reach, chart.reach])
-    remark = ", ".join(filter(None, [chart.remark, "log scale" if chart.log_y else ""]))
-    return Panel(measures, chart.title, remark, figure)
+        ends = [-0.5, len(of.y) - 0.5]
+        made |= {"type": "category", "range": ends[::-1] if of.up.down else ends}
+    elif of.up.down:
+        made["autorange"] = "reversed"
+    return made
 
 
-def _add_level(figure: go.Figure, level: float, name: str) -> None:
-    figure.add_hline(
-        y=level,
-        line={"color": SOFT[0], "width": 1, "dash": "dash"},
-        annotation={
-            "text": html.escape(name),
-            "font": {"size": 11, "color": SOFT[0]},
-            "showarrow": False,
-            "bgcolor": PAPER[0],
-            "borderpad": 0,
-            "yshift": 2,
+def _traces(one: Series, digits: int) -> list[Figure]:
+    if one.style == "band":
+        return [_edge(one, one.low, digits, ""), _edge(one, one.high, digits, "tonexty")]
+    colour = _colour(one)
+    mode = "+".join(part for part, size in (("lines", one.pen), ("markers", one.dot)) if size)
+    trace: Figure = {
+        "type": "scatter",
+        "x": [x if isinstance(x, str) else _number(x) for x in one.x],
+        "y": [_number(y, digits) for y in one.y],
+        "mode": mode or "none",
+        "name": html.escape(one.name),
+    }
+    if one.pen:
+        trace["line"] = {"color": colour, "width": one.pen}
+        trace["line"] |= {"dash": one.dash} if one.dash != "solid" else {}
+        trace["line"] |= {"shape": "hvh"} if one.style == "steps" else {}
+    if one.dot:
+        trace["marker"] = _marker(one, colour)
+    if one.alpha < 1:
+        trace["opacity"] = one.alpha
+    if one.bounded and not one.shaded:
+        trace["error_x" if one.across else "error_y"] = _bars(one, colour)
+    return [trace | _hover(one, digits)]
+
+
+def _colour(one: Series) -> str:
+    return (one.colour or SOFT)[0]
+
+
+def _marker(one: Series, colour: str) -> Figure:
+    edged = one.mark in ("line-ew", "line-ns")  # a mark that has no inside is drawn by its edge
+    symbols = [f"{one.mark}-open" if hollow or edged else one.mark for hollow in one.hollows]
+    alike = f"{one.mark}-open" if one.hollow is True or edged else one.mark
+    made: Figure = {"size": one.dot, "color": colour}
+    made["symbol"] = alike if isinstance(one.hollow, bool) else symbols
+    thin = edged or bool(one.hollow) or one.mark.endswith("-thin")
+    if one.edge or thin:
+        made["line"] = {"width": 2 if thin else 1.5, "color": (one.edge or one.colour or SOFT)[0]}
+    return made
+
+
+def _bars(one: Series, colour: str) -> Figure:
+    values = one.x if one.across else one.y
+    up, down = [], []
+    for value, low, high in zip(values, one.low, one.high, strict=True):
+        there = isinstance(value, int | float) and math.isfinite(low) and math.isfinite(high)
+        up.append(high - float(value or 0) if there else 0.0)
+        down.append(float(value or 0) - low if there else 0.0)
+    bars = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+    return bars | {"color": colour, "thickness": one.bar, "width": 0}
+
+
+def _edge(one: Series, ends: Sequence[float], digits: int, fill: str) -> Figure:
+    """One end of a band; the area is that down to the trace before it."""
+    colour = _colour(one)
+    made: Figure = {
+        "type": "scatter",
+        "x": list(one.x),
+        "y": [_number(y, digits) for y in ends],
+        "mode": "lines",
+    }
+    made |= {"line": {"width": 0, "color": colour}, "hoverinfo": "skip", "name": html.escape(one.name)}
+    return made | ({"fill": fill, "fillcolor": colour} if fill else {})
+
+
+def _hover(one: Series, digits: int) -> Figure:
+    if one.told:
+        made: Figure = {"hovertext": [told_html(each) for each in one.told], "hoverinfo": "text"}
+    elif one.pattern:
+        made = {"hovertemplate": _pattern(one.pattern)}
+    else:
+        made = {"hoverinfo": "skip"}
+    if one.steps:
+        ends = zip(one.low, one.high, strict=True) if one.bounded else [()] * len(one.steps)
+        made["customdata"] = [[step, *(_number(v, digits) for v in end)]
+                              for step, end in zip(one.steps, ends, strict=True)]  # fmt: skip
+    elif one.ids:
+        made["customdata"] = [list(each) for each in one.ids]
+    return made
+
+
+def told_html(told: Told | str) -> str:
+    """Hover text as plotly reads it."""
+    if isinstance(told, str):
+        return html.escape(told)
+    first = f"<b>{html.escape(told.bold)}</b>" if told.bold else ""
+    return "<br>".join([first + html.escape(told.rest), *map(html.escape, told.lines)])
+
+
+def _pattern(told: Told) -> str:
+    places = {
+        "step": "customdata[0]:,",
+        "low": "customdata[1]",
+        "high": "customdata[2]",
+        "cell": "customdata:,",
+    }
+    text = re.sub(
+        r"\{(\w+)(:[^}]*)?\}", lambda m: f"%{{{places.get(m[1], m[1])}{m[2] or ''}}}", told_html(told)
+    )
+    return f"{text}<extra></extra>"
+
+
+def _heatmap(of: Map, *, below: bool) -> Figure:
+    stops = SIGNED if of.signed else AMOUNT
+    gap = 1 if of.apart else 0
+    made: Figure = {
+        "type": "heatmap",
+        "x": list(of.x),
+        "y": list(of.y),
+        "z": [[_number(z, of.digits) for z in line] for line in of.cells],
+        "colorscale": [[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
+        "zmin": of.low,
+        "zmax": of.high,
+        "xgap": gap,
+        "ygap": gap,
+        "hoverongaps": False,
+        "colorbar": {
+            "thickness": 8, "outlinewidth": 0, "x": 1.02, "xpad": 4, "ypad": 0,
+            "tickvals": [at for at, _ in of.bar], "ticktext": [text for _, text in of.bar],
         },
-        annotation_position="top right",
-    )
+    }  # fmt: skip
+    if of.told:
+        made["hovertext"] = [[told_html(told) if told else "" for told in line] for line in of.told]
+        made["hoverinfo"] = "text"
+    elif of.pattern:
+        made["hovertemplate"] = _pattern(of.pattern)
+    if of.text:
+        made["text"] = [list(map(html.escape, line)) for line in of.text]
+    if of.meta:
+        made["meta"] = dict(of.meta)
+    if below:
+        made["yaxis"] = "y2"
+        made["colorbar"] |= {"y": _BELOW[0], "yanchor": "bottom", "len": _BELOW[1] - _BELOW[0]}
+    return made
 
 
-def _add(figure: go.Figure, one: Series, look: Look, shift: float) -> None:
-    colour = look.pair[0]
-    bounded = any(not math.isnan(end) for end in one.low)
-    modes = {"dots": "markers", "thin": "lines", "line": "lines+markers" if bounded else "lines"}
-    told = one.told or [""] * len(one.x)
-    figure.add_scatter(
-        x=[x if isinstance(x, str) else x + shift for x in one.x],
-        y=[None if math.isnan(y) else y for y in one.y],
-        mode=modes[one.style],
-        line={"color": colour, "width": 1 if one.style == "thin" else 2, "dash": look.dash},
-        opacity=0.55 if one.style == "thin" else 1,
-        marker={"color": colour, "size": 6, "symbol": look.symbol, "opacity": 1 if bounded else 0.75},
-        error_y=_bars(one, colour) if bounded else None,
-        hovertext=[_told(one, i, told[i]) for i in range(len(one.x))],
-        hoverinfo="text",
-        name=html.escape(one.name),
-    )
+def _cuts(of: Map | None) -> list[Figure]:
+    line = {"color": PAPER[0], "width": 2}
+    return [
+        {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": at - 0.5, "y1": at - 0.5, "yref": "y",
+         "line": line}
+        for at in (of.cuts if of else ())
+    ]  # fmt: skip
 
 
-def _bars(one: Series, colour: str) -> dict[str, object]:
-    reach = [(h - y, y - l) for y, l, h in zip(one.y, one.low, one.high, strict=True)]  # noqa: E741
-    up, down = ([0.0 if math.isnan(end) else end for end in ends] for ends in zip(*reach, strict=True))
-    return {"array": up, "arrayminus": down, "color": colour, "thickness": 1.5, "width": 0}
+def _ground(one: Ground) -> Figure:
+    made: Figure = {
+        "fillcolor": one.colour[0],
+        "line": {"width": 0},
+        "layer": "below",
+        "opacity": one.opacity,
+    }
+    if not one.y:
+        ends = {"x0": one.x[0], "x1": one.x[-1], "y0": 0, "y1": 1, "yref": "y domain", "xref": "x"}
+        return {"type": "rect", **ends, **made}
+    points = [f"{x:.4f},{y:.4f}" for x, y in zip(one.x, one.y, strict=True)]
+    return {"type": "path", "path": f"M{' L'.join(points)}Z", **made}
 
 
-def _told(one: Series, i: int, more: str) -> str:
-    lines = [f"<b>{one.y[i]:.6g}</b>  {html.escape(one.name)}"]
-    if one.low and not math.isnan(one.low[i]):
-        lines.append(f"95 % interval {one.low[i]:.6g} to {one.high[i]:.6g}")
-    x = one.x[i]
-    lines.append(html.escape(x if isinstance(x, str) else f"at {x:.6g}"))
-    return "<br>".join([*lines, *([html.escape(more)] if more else [])])
+def _dashed(chart: Chart) -> list[Figure]:
+    line = {"color": SOFT[0], "width": 1, "dash": "dash"}
+    made: list[Figure] = [
+        {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": at, "y1": at, "yref": "y", "line": line}
+        for at, _ in chart.levels
+    ]
+    return made + [
+        {"type": "line", "x0": at, "x1": at, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain", "line": line}
+        for at, _ in chart.uprights
+    ]
 
 
-def _log(values: Sequence[float | str]) -> dict[str, object]:
-    """Range and ticks of a log axis; what is not positive has no place on it."""
-    there = [float(v) for v in values if not isinstance(v, str) and v > 0 and math.isfinite(v)]
-    if not there:
-        return {"type": "linear"}
-    low, high = math.log10(min(there)), math.log10(max(there))
-    aside = max(0.04 * (high - low), 0.02)
-    return scale(True, (low - aside, high + aside))
+def _level_names(chart: Chart) -> list[Figure]:
+    return [
+        {"x": 1, "xref": "x domain", "xanchor": "right",
+         "y": math.log10(at) if chart.up.log else at, "yref": "y",
+         "yanchor": "bottom", "text": html.escape(name), "font": {"size": 11, "color": SOFT[0]},
+         "showarrow": False, "bgcolor": PAPER[0], "borderpad": 0, "yshift": 2}
+        for at, name in chart.levels if name
+    ]  # fmt: skip
+
+
+def _label(one: Label) -> Figure:
+    made: Figure = {"y": one.y, "text": _written(one.text), "showarrow": False, "yanchor": "middle"}
+    if one.x is None:
+        return made | {"x": 1, "xref": "paper", "xanchor": "right", "font": {"color": INK[0], "size": 12}}
+    return made | {"x": one.x, "font": {"size": 11}}
+
+
+def _alarm_lines(alarms: Sequence[Alarm]) -> list[Figure]:
+    line = {"color": ALARM[0], "width": 1, "dash": "dot"}
+    return [
+        {"type": "line", "x0": one.x, "x1": one.x, "y0": 0, "y1": 1, "xref": "x", "yref": "paper",
+         "layer": "below", "opacity": 0.6, "line": line}
+        for one in alarms if one.line
+    ]  # fmt: skip
+
+
+def _alarm(one: Alarm) -> Figure:
+    lines = [html.escape(line) for words in one.words for line in textwrap.wrap(words, _WRAPPED)]
+    label = {"bgcolor": PAPER[0], "bordercolor": ALARM[0], "font": {"color": INK[0], "size": 12}}
+    return {
+        "x": one.x, "y": 1, "xref": "x", "yref": "paper", "yanchor": "bottom", "text": "▼",
+        "showarrow": False, "font": {"color": ALARM[0], "size": 11}, "hovertext": "<br>".join(lines),
+        "hoverlabel": label, "captureevents": True,
+    }  # fmt: skip
+
+
+def _head(one: Series) -> Figure:
+    """The head of an arrow from the first point of a series to its last."""
+    return {
+        "x": one.x[-1], "y": one.y[-1], "ax": one.x[0], "ay": one.y[0], "xref": "x", "yref": "y",
+        "axref": "x", "ayref": "y", "text": "", "showarrow": True, "arrowhead": 2, "arrowsize": 1.4,
+        "arrowwidth": one.pen, "arrowcolor": _colour(one),
+    }  # fmt: skip
+
+
+def _written(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")
+
+
+def _number(value: float | None, digits: int = 0) -> float | None:
+    """A number as JSON has it, in as many digits as a figure shows; None for what is not one."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}") if digits else value

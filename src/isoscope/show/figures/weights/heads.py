@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import MOST, Head, along, called, fitting, rounded
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS, eigenvalues, lines
@@ -44,11 +43,6 @@ class HeadAlbum:
     def along(self) -> str:
         """What the units are: steps of training, or something else."""
         return along(self.units)
-
-    @property
-    def colours(self) -> tuple[Pair, ...]:
-        """The colours of all series."""
-        return tuple(pair for panel in self.panels.values() for _, pair in panel.key)
 
     def series(self, panel: str) -> list[str]:
         """The series of one panel, in the order of its form."""

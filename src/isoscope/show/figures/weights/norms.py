@@ -6,17 +6,17 @@ them, hollow, since nothing passes from one to the next. Without data there are 
 
 from __future__ import annotations
 
-import html
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from isoscope.formatting import short
+from isoscope.show.charts import NULL, Axis, Chart, Series
 from isoscope.show.colours import MODELS, SOFT, Pair
-from isoscope.show.draw.plotly.marks import blank, scale, telling
+from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import FAMILIES, Told, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read, unique
@@ -79,59 +79,37 @@ def label(kind: str) -> str:
     return (STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ")
 
 
-def _wrapped(text: str) -> str:
-    return "<br>".join(map(html.escape, textwrap.wrap(text, 9, break_long_words=False)))
-
-
-def _panel(own: list[SiteReading], colours: dict[str, Pair]) -> go.Figure:
-    figure = blank(HEIGHT)
+def _panel(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
     edits = [kind for kind in EDITS if kind in kinds] + [k for k in kinds if k not in {**STAGES, **EDITS}]
     place = {kind: float(at) for at, kind in enumerate(ordered)}
     place |= {kind: len(ordered) + 0.5 + at for at, kind in enumerate(edits)}
     nulls = {place[r.kind]: r.null for r in own if math.isfinite(r.null)}
-    for at, null in sorted(nulls.items()):
-        dashed = {"color": SOFT[0], "width": 1.5, "dash": "dash"}
-        figure.add_scatter(
-            x=[at - 0.3, at + 0.3], y=[null, null], mode="lines", line=dashed, hoverinfo="skip", name="null"
-        )
+    series = [
+        Series(NULL, [at - 0.3, at + 0.3], [null, null], colour=SOFT, dash="dash", width=1.5)
+        for at, null in sorted(nulls.items())
+    ]
     for name, pair in colours.items():
-        for group, mode, symbol in ((ordered, "lines+markers", "circle"), (edits, "markers", "circle-open")):
+        for group in (ordered, edits):
             mine = sorted(
                 (r for r in own if r.model == name and r.kind in group), key=lambda r: place[r.kind]
             )
-            if not mine:
-                continue
-            up = [r.high - r.value if r.bounded else 0.0 for r in mine]
-            down = [r.value - r.low if r.bounded else 0.0 for r in mine]
-            figure.add_scatter(
-                x=[place[r.kind] for r in mine],
-                y=[r.value for r in mine],
-                name=html.escape(name),
-                mode=mode,
-                line={"color": pair[0], "width": 2},
-                marker={
-                    "size": 8,
-                    "color": pair[0],
-                    "symbol": symbol,
-                    "line": {"width": 2, "color": pair[0]},
-                },
-                error_y={"array": up, "arrayminus": down, "color": pair[0], "thickness": 1.5, "width": 0},
-                hovertext=[telling(r) for r in mine],
-                hoverinfo="text",
-            )
+            if mine:
+                series.append(
+                    Series(
+                        name, [place[r.kind] for r in mine], [r.value for r in mine], [r.low for r in mine],
+                        [r.high for r in mine], "curve" if group is ordered else "dots", colour=pair, size=8,
+                        hollow=group is edits, opacity=1, told=[telling(r) for r in mine],
+                    )
+                )  # fmt: skip
     shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
     low, high = min(0.0, *shown), max(0.0, *shown)
     room = 0.06 * ((high - low) or 1.0)
-    figure.update_xaxes(
-        tickvals=list(place.values()),
-        ticktext=[_wrapped(label(kind)) for kind in place],
-        tickangle=0,
-        range=[-0.5, max(place.values()) + 0.5],
-    )
-    figure.update_yaxes(automargin=True, **scale(False, (low - (room if low < 0 else 0.0), high + room)))
-    return figure
+    wrapped = ["\n".join(textwrap.wrap(label(kind), 9, break_long_words=False)) for kind in place]
+    across = Axis(range=(-0.5, max(place.values()) + 0.5), ticks=[*zip(place.values(), wrapped, strict=True)])
+    up = Axis(range=(low - (room if low < 0 else 0.0), high + room))
+    return Chart("", across, up, series, height=HEIGHT)
 
 
 def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:

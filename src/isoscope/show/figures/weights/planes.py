@@ -9,17 +9,16 @@ by hand, so that areas and labels have the same coordinates as points.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from isoscope.formatting import short
-from isoscope.show.colours import GRID, INK, Pair
-from isoscope.show.draw.plotly.marks import blank
+from isoscope.show.charts import Axis, Chart, Ground, Label, Series, Told
+from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import Panel, heading_of
 from isoscope.show.readings import QUERY_KEY, SiteReading, at_last, models, read
 from isoscope.show.regimes import REGIMES, TRACES, regime_of
@@ -43,6 +42,8 @@ EVENLY = 0.1
 LEAST, MOST, FAR = 0.03, 60.0, 12.0
 """‖W‖ and |θ| that are in the picture whatever the heads, so that the regimes around them are."""
 
+_EVEN = 0.012  # half the width of the area of even attention, of asinh θ
+
 Pairs = list[tuple[SiteReading, SiteReading]]
 """The trace and the scale of each head."""
 
@@ -56,12 +57,6 @@ AREAS: dict[str, tuple[Pair, Pair]] = {
     "vanishing": (("#ececea", "#26292e"), ("#ececeb", "#26292f")),
 }
 """The ground of each area: where the regime is sure, and where tr W² decides."""
-
-
-def colours(panels: tuple[Panel, ...]) -> tuple[Pair, ...]:
-    """The colours these planes have, each with its pair for a dark screen."""
-    grounds = [pair for both in AREAS.values() for pair in both]
-    return (*(one.colour for one in REGIMES.values()), *grounds) if panels else ()
 
 
 def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
@@ -82,7 +77,13 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
         found += [(across, title, [(r, scales[r.layer, r.head]) for r in traces])] if traces else []
     frame = plane_frame([pair for _, _, pairs in found for pair in pairs])
     return tuple(
-        Panel((across, TRACES[across]), title, REMARKS[across], _plane(pairs, frame, length), _key(pairs))
+        Panel(
+            (across, TRACES[across]),
+            title,
+            REMARKS[across],
+            _ringed(plane(pairs, frame, length)),
+            _key(pairs),
+        )
         for across, title, pairs in found
     )
 
@@ -99,89 +100,83 @@ def _key(pairs: Pairs) -> tuple[tuple[str, Pair], ...]:
     return tuple((one.label, one.colour) for name, one in REGIMES.items() if name in there)
 
 
-def _plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -> go.Figure:
-    figure = blank(HEIGHT)
+def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -> Chart:
+    """Every head by its trace and scale, a series per regime, on the grounds of the regimes."""
     far, low, high = frame
-    _areas(figure, far, low, high, length)
+    series = []
     for name, one in REGIMES.items():
         mine = [pair for pair in pairs if regime_of(pair[0]) == name]
+        hollow = one.symbol.endswith("-open")
         if mine:
-            figure.add_scatter(
-                x=[math.asinh(trace.value) for trace, _ in mine],
-                y=[math.log10(scale.value) for _, scale in mine],
-                name=one.label,
-                mode="markers",
-                marker={
-                    "size": 8,
-                    "color": one.colour[0],
-                    "symbol": one.symbol,
-                    "line": {"width": 1.5, "color": one.colour[0]},
-                },
-                customdata=[[trace.kind, trace.layer, trace.head] for trace, _ in mine],
-                hovertext=[_telling(*pair, one.label) for pair in mine],
-                hoverinfo="text",
-            )
-    ring = {"size": 18, "symbol": "circle-open", "color": INK[0], "line": {"width": 2}}
-    figure.add_scatter(x=[None], y=[None], mode="markers", marker=ring, hoverinfo="skip", name="chosen")
+            series.append(
+                Series(
+                    one.label, [math.asinh(trace.value) for trace, _ in mine],
+                    [math.log10(scale.value) for _, scale in mine], style="dots", size=8, opacity=1,
+                    told=[_telling(*pair, one.label) for pair in mine], colour=one.colour, edge=one.colour,
+                    mark=one.symbol.removesuffix("-open"), hollow=hollow,
+                    ids=[(trace.kind, trace.layer, trace.head) for trace, _ in mine],
+                )
+            )  # fmt: skip
     across = [tick for tick in (0.0, *_TICKS) if abs(tick) <= far]
-    up = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-    up = [tick for tick in up if low <= tick <= high]
-    figure.update_xaxes(
-        title={"text": "trace of W", "standoff": 8},
-        range=[-math.asinh(far), math.asinh(far)],
-        tickvals=[math.asinh(tick) for tick in across],
-        ticktext=[short(tick) for tick in across],
-        tickangle=0,
-        zeroline=True,
-        zerolinecolor=GRID[0],
-    )
-    figure.update_yaxes(
-        title={"text": "scale of W, ‖W‖", "standoff": 8},
-        range=[math.log10(low), math.log10(high)],
-        tickvals=[math.log10(tick) for tick in up],
-        ticktext=[short(tick) for tick in up],
-        showgrid=False,
-    )
-    return figure
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    up = [10.0**power for power in powers if low <= 10.0**power <= high]
+    ends = math.log10(low), math.log10(high)
+    grounds, labels = _areas(far, low, high, length)
+    return Chart(
+        "",
+        Axis(
+            "trace of W", (-math.asinh(far), math.asinh(far)), zero=True,
+            ticks=[(math.asinh(tick), short(tick)) for tick in across],
+        ),
+        Axis("scale of W, ‖W‖", ends, grid=False, ticks=[(math.log10(tick), short(tick)) for tick in up]),
+        series,
+        grounds=grounds,
+        labels=labels,
+        height=HEIGHT,
+    )  # fmt: skip
 
 
-def _areas(figure: go.Figure, far: float, low: float, high: float, length: int | None) -> None:
+def _ringed(chart: Chart) -> Chart:
+    """With a ring that the page's script puts around the head that is picked."""
+    ring = Series(
+        "chosen", [None], [None], style="dots", size=18, hollow=True, colour=INK, opacity=1, keyed=False
+    )
+    return replace(chart, series=[*chart.series, ring])
+
+
+def _areas(far: float, low: float, high: float, length: int | None) -> tuple[list[Ground], list[Label]]:
     """The grounds of the regimes, pale ones first, and what they are called."""
     top = min(high, NOWHERE)
     least = 20 / length if length else 0.0
     spans = {"late": (1, least, TURN), "middle": (1, TURN, far)}
     spans |= {"early": (-1, least, TURN), "middle_early": (-1, TURN, far)}
+    grounds, labels = [], []
     for at, slope in ((1, NEVER), (0, SURE)):
         for name, (sign, near, end) in spans.items():
             along = [near + (end - near) * i / 60 for i in range(61)]
             edge = [(sign * theta, min(top, slope * theta)) for theta in along if slope * theta > low]
-            outline = [(edge[0][0], low), *edge, (edge[-1][0], low)]
-            _ground(figure, outline, AREAS[name][at][0])
-    _ground(figure, [(-far, NOWHERE), (-far, high), (far, high), (far, NOWHERE)], AREAS["vanishing"][0][0])
+            grounds.append(_ground([(edge[0][0], low), *edge, (edge[-1][0], low)], AREAS[name][at]))
+    around = [(-far, NOWHERE), (-far, high), (far, high), (far, NOWHERE)]
+    grounds.append(_ground(around, AREAS["vanishing"][0]))
     for name, (sign, near, end) in spans.items():
         middle = sign * (math.asinh(near) + math.asinh(end)) / 2
-        _label(figure, middle, math.log10(low) + 0.12, REGIMES[name].label.replace(" the ", "<br>the "))
-    _label(figure, 0, (math.log10(NOWHERE) + math.log10(high)) / 2, REGIMES["vanishing"].label)
-    _label(figure, 0, math.log10(top) - 0.2, REGIMES["undecided"].label)
+        labels.append(Label(middle, math.log10(low) + 0.16, REGIMES[name].label.replace(" the ", "\nthe ")))
+    labels.append(Label(0, (math.log10(NOWHERE) + math.log10(high)) / 2, REGIMES["vanishing"].label))
+    labels.append(Label(0, math.log10(top) - 0.2, REGIMES["undecided"].label))
     if length and 10 / length < EVENLY:
         ends = [math.log10(max(low, 10 / length)), math.log10(EVENLY)]
-        line = {"color": REGIMES["uniform_half"].colour[0], "width": 3}
-        figure.add_shape(type="line", x0=0, x1=0, y0=ends[0], y1=ends[1], line=line, layer="below")
-        _label(figure, 0, ends[1] + 0.1, REGIMES["uniform_half"].label.replace(", ", ",<br>"))
+        sides = [-_EVEN, _EVEN, _EVEN, -_EVEN], [ends[0], ends[0], ends[1], ends[1]]
+        grounds.append(Ground(*sides, REGIMES["uniform_half"].colour))
+        labels.append(Label(0, ends[1] + 0.14, REGIMES["uniform_half"].label.replace(", ", ",\n")))
+    return grounds, labels
 
 
-def _ground(figure: go.Figure, outline: Iterable[tuple[float, float]], colour: str) -> None:
-    points = [f"{math.asinh(theta):.4f},{math.log10(scale):.4f}" for theta, scale in outline]
-    figure.add_shape(
-        type="path", path=f"M{' L'.join(points)}Z", fillcolor=colour, line={"width": 0}, layer="below"
-    )
+def _ground(outline: Iterable[tuple[float, float]], colour: Pair) -> Ground:
+    points = [(math.asinh(theta), math.log10(scale)) for theta, scale in outline]
+    x, y = zip(*points, strict=True)
+    return Ground(x, y, colour)
 
 
-def _label(figure: go.Figure, x: float, y: float, text: str) -> None:
-    figure.add_annotation(x=x, y=y, text=text, showarrow=False, yanchor="middle", font={"size": 11})
-
-
-def _telling(trace: SiteReading, scale: SiteReading, label: str) -> str:
-    lines = [f"<b>layer {trace.layer}, head {trace.head}</b>: {label}"]
-    lines += [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", html.escape(trace.model)]
-    return "<br>".join(lines)
+def _telling(trace: SiteReading, scale: SiteReading, label: str) -> Told:
+    lines = [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", trace.model]
+    return Told(f"layer {trace.layer}, head {trace.head}", f": {label}", lines)

@@ -7,10 +7,10 @@ the places where the two are high or low can be compared.
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
+from collections.abc import Mapping, Sequence
 
-from isoscope.show.colours import GRID, MEASURES, MODELS, SOFT, Pair
-from isoscope.show.draw.plotly.marks import blank
+from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.colours import MEASURES, MODELS, SOFT, Pair
 
 HEIGHT = 300
 
@@ -23,49 +23,54 @@ LINES: dict[str, dict[str, tuple[str, Pair]]] = {
 
 _PLACE = "place of the key, t/T"
 _MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
+_DASHES = {"random": "dash", "softmax": "dot"}
 
 
-def eigenvalues() -> go.Figure:
+Points = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+"""x and y of each series."""
+_FORM = ([0.0], [0.0])
+
+
+def eigenvalues(points: Points | None = None) -> Chart:
     """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
-    figure = blank(HEIGHT)
-    for (name, pair), size in ((OTHERS, 3), (THIS, 6)):
-        figure.add_scatter(
-            x=[0],
-            y=[0],
-            mode="markers",
-            marker={"size": size, "color": pair[0]},
-            opacity=0.5 if size == 3 else 0.9,
-            hovertemplate=f"{name}<br>%{{x:.3g}}, %{{y:.3g}} i<extra></extra>",
+    series = [
+        Series(
+            name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair,
+            opacity=0.5 if size == 3 else 0.9, pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]),
         )
-    figure.update_layout(margin=_MARGIN)
-    both = {"showgrid": False, "zeroline": True, "zerolinecolor": GRID[0], "nticks": 5, "tickangle": 0}
-    figure.update_xaxes(title={"text": "real part", "standoff": 6}, showline=False, **both)
-    figure.update_yaxes(
-        title={"text": "imaginary part", "standoff": 6}, scaleanchor="x", scaleratio=1, **both
+        for (name, pair), size in ((OTHERS, 3), (THIS, 6))
+    ]  # fmt: skip
+    up = Axis("imaginary part", zero=True, most=5, grid=False)
+    return Chart(
+        "",
+        Axis("real part", zero=True, most=5, line=False),
+        up,
+        series,
+        equal=True,
+        height=HEIGHT,
+        margin=_MARGIN,
     )
-    return figure
 
 
-def lines(panel: str) -> go.Figure:
-    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1."""
-    figure = blank(HEIGHT)
-    if panel == "measured":
-        even = {"color": SOFT[0], "width": 1.5, "dash": "dash"}
-        figure.add_shape(type="line", x0=0, x1=1, y0=1, y1=1, line=even, layer="below")
-    for series, (name, pair) in LINES[panel].items():
-        dash = "dash" if series == "random" else "dot" if series == "softmax" else "solid"
-        figure.add_scatter(
-            x=[0],
-            y=[0],
-            mode="lines",
-            line={"color": pair[0], "width": 2, "dash": dash},
-            hovertemplate=f"{name}: %{{y:.3g}}<br>at %{{x:.2f}}<extra></extra>",
+def lines(panel: str, points: Points | None = None) -> Chart:
+    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1.
+
+    Without points it is a form, in which the page's script puts those of the head that is picked.
+    """
+    series = [
+        Series(
+            name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
+            pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]),
         )
-    figure.update_layout(margin=_MARGIN)
-    figure.update_xaxes(title={"text": _PLACE, "standoff": 6}, range=[0, 1], nticks=5, tickangle=0)
+        for one, (name, pair) in LINES[panel].items()
+        if points is None or one in points
+    ]  # fmt: skip
+    across = Axis(_PLACE, range=(0, 1), most=5)
     if panel == "predicted":
-        figure.update_yaxes(title={"text": "ρ, chance to pass", "standoff": 6}, range=[0, 1.04], nticks=6)
-    else:
-        title = {"text": "attention, even = 1", "standoff": 6}
-        figure.update_yaxes(title=title, rangemode="tozero", nticks=6, automargin=True)
-    return figure
+        up = Axis("ρ, chance to pass", range=(0, 1.04))
+        return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
+    up, even = (
+        Axis("attention, even = 1", floor=True),
+        Series("even", [0, 1], [1, 1], colour=SOFT, dash="dash", width=1.5),
+    )
+    return Chart("", across, up, [*series, even], height=HEIGHT, margin=_MARGIN)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from isoscope.show.colours import MODELS, Pair
-from isoscope.show.figures.maps import colours, maps
+from isoscope.show.figures.maps import maps
 from isoscope.show.figures.panels import Drawn, Panel, figures
 from isoscope.show.figures.weights import norms, planes, vocabulary
 from isoscope.show.figures.weights.heads import HeadAlbum, heads
@@ -35,7 +34,7 @@ _SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}
 _DASHED = {"softmax_agreement": "other heads"}
 """What the null of a panel is called here, where it is not that of random W."""
 
-_NOTHING = Drawn((), (), ())
+_NOTHING = Drawn(())
 
 
 def is_weighed(kind: str) -> bool:
@@ -73,11 +72,10 @@ class WeightSection:
         return self.small.across == 2 or len(self.maps) in (1, 2, 4)
 
     @property
-    def colours(self) -> tuple[Pair, ...]:
-        """Every colour in its figures."""
-        own = (*self.small.colours, *colours(self.maps), *MODELS)
-        own += planes.colours(self.large) if self.family == "query_key" else ()
-        return (*own, *(self.heads.colours if self.heads else ()))
+    def panels(self) -> list[Panel]:
+        """All its panels."""
+        heads = self.heads.panels.values() if self.heads else ()
+        return [*self.large, *heads, *self.maps, *self.small.panels]
 
 
 def weight_sections(
@@ -115,7 +113,7 @@ def _localisation(
         large=planes.planes(rows, length),
         heads=heads(points, rows),
         maps=mapped,
-        small=Drawn(small, drawn.key, drawn.colours, drawn.across),
+        small=Drawn(small, drawn.key, drawn.across),
     )
 
 
@@ -137,7 +135,7 @@ def _norm(
     section: WeightSection, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
 ) -> WeightSection:
     drawn = norms.stages(rows, told)
-    return replace(section, small=Drawn(drawn, (), ()), lines=tuple(norms.weights(rows, told)))
+    return replace(section, small=Drawn(drawn), lines=tuple(norms.weights(rows, told)))
 
 
 _MADE = {"query_key": _localisation, "vocabulary": _vocabulary, "norm": _norm}

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from isoscope.formatting import short
-from isoscope.show.colours import GRID, INK, MODELS
-from isoscope.show.draw.plotly.marks import blank
+from isoscope.show.charts import Axis, Chart, Series
+from isoscope.show.charts import Told as Hover
+from isoscope.show.colours import MODELS
 from isoscope.show.figures.albums import rounded
+from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read, unique
@@ -181,21 +182,21 @@ def _reach(points: pd.DataFrame) -> float:
     return 1.08 * float(far.quantile(CUT)) or 1.0
 
 
-def _scatter(points: pd.DataFrame, most: float) -> go.Figure:
-    figure = blank(HEIGHT)
-    figure.add_scatter(
-        x=list(map(rounded, points["x"])),
-        y=list(map(rounded, points["y"])),
-        mode="markers",
-        marker={"size": 4, "color": MODELS[0][0]},
+def _scatter(points: pd.DataFrame, most: float) -> Chart:
+    x, y = (list(map(rounded, points[axis])) for axis in ("x", "y"))
+    rows = Series(
+        "rows",
+        x,
+        y,
+        style="dots",
+        size=4,
         opacity=0.45,
-        hovertemplate="%{x:.3g}, %{y:.3g}<extra></extra>",
+        colour=MODELS[0],
+        pattern=Hover("", "{x:.3g}, {y:.3g}"),
     )
-    cross = {"size": 14, "symbol": "cross-thin", "line": {"width": 2, "color": INK[0]}}
-    figure.add_scatter(x=[0], y=[0], mode="markers", marker=cross, hovertemplate="origin<extra></extra>")
-    both = {"range": [-most, most], "zeroline": True, "zerolinecolor": GRID[0], "nticks": 5}
-    figure.update_xaxes(title={"text": "first direction", "standoff": 6}, showgrid=False, tickangle=0, **both)
-    figure.update_yaxes(
-        title={"text": "second direction", "standoff": 6}, showgrid=False, scaleanchor="x", **both
-    )
-    return figure
+    ends = (-most, most)
+    return Chart(
+        "", Axis("first direction", ends, zero=True, most=5),
+        Axis("second direction", ends, zero=True, most=5, grid=False), [rows, ORIGIN], equal=True,
+        height=HEIGHT,
+    )  # fmt: skip

@@ -1,50 +1,20 @@
-"""What all figures share: axes to draw on, rows that can be drawn, what a value's axis is called, the key."""
+"""Which rows a figure is drawn from: those of a measure that have a value, and of one model where need be."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.formatting import listed, short
-from isoscope.show.draw.matplotlib.charts import write_powers
-from isoscope.show.draw.matplotlib.style import folded, keys_of, no_matplotlib
-from isoscope.show.figures.panels import range_of, wants_log
+from isoscope.formatting import listed
 from isoscope.show.measures import MAIN, Told, how_shown, title_of
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, read
 from isoscope.show.say.words import LIVE
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
 """Kinds of site that stand along the layers."""
-
-_LETTERS = 26  # of a line of an axis's name
-
-
-def opened(ax: Axes | None) -> Any:
-    """These axes, or those of a new figure that a notebook shows."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise no_matplotlib() from missing
-    return pyplot.subplots(layout="constrained")[1]
-
-
-def finished(ax: Any, *, legend: bool) -> Axes:
-    """The axes without what encloses them, their key beside them, where it covers nothing."""
-    ax.spines[["top", "right"]].set_visible(False)
-    keys = keys_of([ax]) if legend else {}
-    if len(keys) > 1:
-        marks = list(keys.values()), list(keys)
-        ax.legend(*marks, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0)
-    return ax
 
 
 def probed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,27 +70,6 @@ def one_model(found: Sequence[SiteReading]) -> list[SiteReading]:
             "those of one, as frame[frame.model == name]."
         )
     return list(found)
-
-
-def name_values(ax: Any, own: Sequence[SiteReading], told: Told | None, *, across: bool = False) -> None:
-    """Set the range of the axis of values, its scale, and its name with its unit."""
-    shown = [r for r in own if r.known]
-    log = wants_log(shown)
-    low, high = range_of(shown, log)
-    side = ax.xaxis if across else ax.yaxis
-    if log:
-        (ax.set_xscale if across else ax.set_yscale)("log")
-        low, high = 10**low, 10**high
-    (ax.set_xlim if across else ax.set_ylim)(low, high)
-    if log:
-        write_powers(side)
-    else:
-        from matplotlib.ticker import FuncFormatter
-
-        ax.locator_params(axis="x" if across else "y", nbins=4 if across else 5)
-        side.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    title = titled(own[0].measure, told)
-    (ax.set_xlabel if across else ax.set_ylabel)(folded(title, _LETTERS))
 
 
 def titled(measure: str, told: Told | None) -> str:

@@ -1,0 +1,230 @@
+"""Curves along layers or steps with bars and a dashed null, and values as rows of dots beside their null.
+
+Hover text gives a number with six digits, its interval, null, n, site and note.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from isoscope.results.reading import Reading
+from isoscope.show.charts import (
+    DASHES,
+    HEIGHT,
+    MARKS,
+    MOST_TICKS,
+    NULL,
+    Axis,
+    Chart,
+    Label,
+    Series,
+    Told,
+    null_line,
+)
+from isoscope.show.colours import MODELS, SOFT, Pair
+from isoscope.show.readings import LAYERED, SiteReading, unique
+
+MOST_ASIDE = 0.12
+"""Of a layer: curves further aside would look as if one followed the other."""
+LOG_SPAN = 8.0
+"""Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
+_WRAPPED = 56  # letters of a line of a note
+
+
+def telling(reading: SiteReading) -> Told:
+    """The hover text of a reading: its value, interval, null, n, site and note."""
+    step = f", step {reading.step:,}" if reading.step is not None else ""
+    ends = f"95 % interval {reading.low:.6g} to {reading.high:.6g}" if reading.bounded else "no interval"
+    lines = [ends]
+    lines += [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
+    lines += [f"n {reading.n:,}"]
+    lines += [f"{reading.site}{step} of {reading.model}", *textwrap.wrap(reading.note, _WRAPPED)]
+    return Told(f"{reading.value:.6g}", f"  {reading.measure}", lines)
+
+
+def wants_log(own: Sequence[SiteReading]) -> bool:
+    """Whether these values span so much that they want a logarithmic scale."""
+    shown = [v for r in own for v in (r.value, r.null) if math.isfinite(v)]
+    return bool(shown) and min(shown) > 0 and max(shown) > 1 and max(shown) / min(shown) > LOG_SPAN
+
+
+def range_of(own: Sequence[SiteReading], log: bool) -> tuple[float, float]:
+    """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
+    shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
+    if log:
+        shown = [math.log10(v) for v in shown if v > 0]
+        room = 0.06 * (max(shown) - min(shown))
+        return min(shown) - room, max(shown) + room
+    low, high = min(0.0, *shown), max(0.0, *shown)
+    room = 0.06 * ((high - low) or 1.0)
+    return low - room, high + room
+
+
+def value_axis(own: Sequence[SiteReading]) -> Axis:
+    """The axis of these values."""
+    shown = [r for r in own if r.known]
+    log = wants_log(shown)
+    return Axis(range=range_of(shown, log), log=log, most=6)
+
+
+def curves(
+    groups: Mapping[str, Sequence[SiteReading]],
+    colours: Mapping[str, Pair],
+    along: str,
+    *,
+    beside: Sequence[SiteReading] = (),
+    up: Axis | None = None,
+    apart: float = 0.0,
+    height: int = HEIGHT,
+    turns: Mapping[str, int] | None = None,
+) -> Chart:
+    """Curves along layers or steps, one per group; `beside` is a second measure, drawn dotted.
+
+    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other. `turns`
+    says how often the colours came again before a curve, where that is not its place among the others.
+    """
+    own = [r for group in groups.values() for r in group]
+    places = [at(r, along) for r in own]
+    aside = apart * (max(places) - min(places)) if own else 0.0
+    aside = min(aside, MOST_ASIDE) if along == "layer" else aside
+    series = _nulls(groups, along, colours)
+    for i, (name, group) in enumerate(groups.items()):
+        turn = (turns or {}).get(name, i // len(MODELS))
+        if group:
+            one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
+            series.append(replace(one, mark=MARKS[turn % len(MARKS)], dash=DASHES[turn % len(DASHES)]))
+    if beside:
+        line = _curve(beside[0].measure, beside, beside, along, 0.0, SOFT)
+        series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
+    return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
+
+
+def _curve(
+    name: str,
+    curve: Sequence[SiteReading],
+    own: Sequence[SiteReading],
+    along: str,
+    shift: float,
+    colour: Pair,
+) -> Series:
+    """Points in order, broken where a shallow model would be joined to the output across empty layers."""
+    points = sorted(curve, key=lambda r: at(r, along))
+    deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
+    shown: list[SiteReading | None] = []
+    for before, point in zip([None, *points], points, strict=False):
+        leaps = before is not None and before.kind == "layer" and point.kind != "layer"
+        if along == "layer" and leaps and before is not None and before.layer != deepest:
+            shown.append(None)
+        shown.append(point)
+    known = [r if r and r.bounded and r.known else None for r in shown]
+    return Series(
+        name, [at(r, along) + shift if r else None for r in shown], [r.value if r else None for r in shown],
+        [r.low if r else math.nan for r in known], [r.high if r else math.nan for r in known], "curve",
+        [telling(r) if r else Told("") for r in shown], colour=colour,
+    )  # fmt: skip
+
+
+def _nulls(
+    groups: Mapping[str, Sequence[SiteReading]], along: str, colours: Mapping[str, Pair]
+) -> list[Series]:
+    """One dashed line where all curves have the same null, else one for each in its colour."""
+    lines = {
+        name: {at(r, along): r.null for r in group if math.isfinite(r.null) and r.known}
+        for name, group in groups.items()
+    }
+    shared: dict[int, float] = {}
+    for line in lines.values():
+        shared = line | shared
+    alike = all(
+        math.isclose(null, shared[x], rel_tol=1e-2, abs_tol=1e-9)
+        for line in lines.values()
+        for x, null in line.items()
+    )
+    drawn = [(SOFT, shared)] if alike else [(colours[name], line) for name, line in lines.items()]
+    ordered = [(pair, dict(sorted(line.items()))) for pair, line in drawn if line]
+    return [null_line(list(line), list(line.values()), pair) for pair, line in ordered]
+
+
+def at(reading: SiteReading, along: str) -> int:
+    """Where a reading stands on the axis."""
+    return reading.place if along == "layer" else reading.step or 0
+
+
+def _axis(own: Sequence[SiteReading], along: str) -> Axis:
+    if along != "layer":
+        return Axis(along)
+    numbered = sorted({r.place for r in own if r.kind in LAYERED})
+    after = {r.place: r.site for r in own if r.kind not in LAYERED}
+    every = math.ceil(len(numbered) / MOST_TICKS) or 1
+    # the last number gives way to the word that stands after it
+    ticks = {x: str(x) for x in numbered[::every] if not after or x <= numbered[-1] - every // 2}
+    return Axis(
+        "layer" if numbered else " and ".join(unique(after.values())), ticks=[*(ticks | after).items()]
+    )
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A number in a row of dots: its row and series, its colour and how it looks."""
+
+    row: float
+    name: str
+    number: Reading
+    colour: Pair
+    told: Told
+    hollow: bool = False
+    mark: str = "circle"
+    bar: float = 2.0
+
+
+def dot_of(reading: SiteReading, row: float, colour: Pair) -> Dot:
+    """A reading as a dot of its model."""
+    return Dot(row, reading.model, reading, colour, telling(reading))
+
+
+def rows_of_dots(
+    names: Sequence[str],
+    dots: Sequence[Dot],
+    x: Axis,
+    *,
+    size: float = 10,
+    height: int = HEIGHT,
+    margin: Mapping[str, int] | None = None,
+    zero: bool = False,
+    numbers: Sequence[str] = (),
+    keyed: bool = True,
+) -> Chart:
+    """Rows of dots with their intervals, the null a grey bar; dots of one name are one series.
+
+    `zero`: a dashed line stands at 0. `numbers` are written at the right edge, one per row.
+    """
+    series = []
+    nulls = [one for one in dots if math.isfinite(one.number.null)]
+    if nulls:
+        at_null = [one.number.null for one in nulls], [-float(one.row) for one in nulls]
+        told = [one.told for one in nulls]
+        look = Series(NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
+        series.append(replace(look, size=2 * size))
+    for name in unique(one.name for one in dots):
+        own = [one for one in dots if one.name == name]
+        hollow = [one.hollow for one in own]
+        read_ = [one.number for one in own]
+        series.append(
+            Series(
+                name, [r.value for r in read_], [-float(one.row) for one in own],
+                [r.low if r.bounded else math.nan for r in read_],
+                [r.high if r.bounded else math.nan for r in read_], "dots", [one.told for one in own],
+                colour=own[0].colour, size=size, mark=own[0].mark, bar=own[0].bar, across=True, opacity=1,
+                hollow=hollow[0] if len(set(hollow)) == 1 else hollow, keyed=keyed,
+            )
+        )  # fmt: skip
+    ticks = [(-float(i), name) for i, name in enumerate(names)]
+    up = Axis(range=(0.4 - max(1, len(names)), 0.6), ticks=ticks, rows=True, grid=False)
+    labels = [Label(None, -float(i), text) for i, text in enumerate(numbers)]
+    uprights = ((0.0, ""),) if zero else ()
+    return Chart(
+        "", x, up, series, height=height, labels=labels, uprights=uprights, margin=margin or {"b": 26}
+    )
