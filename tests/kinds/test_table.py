@@ -33,9 +33,11 @@ TOY = {
     "def screen_of(folder, width):\n"
     "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
     "    return Screen((table, 'Toys are counted.'), lambda: {'rows': folder.frame()})\n",
-    "figures.py": "from isoscope.show.draw.matplotlib.sheet import Offered\n"
+    "figures.py": "from isoscope.show.charts import Chart, Series\n"
+    "from isoscope.show.draw.matplotlib.sheet import Offered\n"
+    "CHART = Chart('toys', 'toy', 'number', [Series('toy', [1.0, 2.0], [1.0, 2.0])])\n"
     "def figures_of(folder):\n"
-    "    return [Offered('toys', 'how many there are', [lambda ax: ax.plot([1, 2])])]\n",
+    "    return [Offered('toys', 'how many there are', [lambda: CHART])]\n",
     "explained.py": "EXPLANATIONS = {'toys': {'title': 'number of toys'}}\n",
     "__init__.py": "",
 }

@@ -81,7 +81,7 @@ def folder(path: Path, kind: str) -> RunFolder:
                 Points("scores", "attention", 1, None, series, [-1.0, 0.0, 1.0], [0.1, 1.0, 0.0])
                 for series in ("score", "within row")
             ])  # fmt: skip
-            run.write("one", block_rows(), {"norm": "post", "bias norm": 0.0, "seed": 0}, points)
+            run.write("one", frame(block_rows()), {"norm": "post", "bias norm": 0.0, "seed": 0}, points)
             return run
     kept: dict[str, tuple[Run, list[Row], pd.DataFrame | None]] = {
         "measure": (made.a_run(), [*made.layered(depth=4), *made.attended(BERT, heads=2)], clouds()),

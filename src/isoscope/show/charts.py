@@ -83,7 +83,7 @@ class Series:
             raise ValueError(f"{self.name}: {len(self.x)} x and {sorted(lengths)} of the others")
 
     @property
-    def bounded(self) -> bool:
+    def has_intervals(self) -> bool:
         """Whether any point has an interval."""
         return any(math.isfinite(end) for end in self.low)
 
@@ -95,13 +95,13 @@ class Series:
     @property
     def dot(self) -> float:
         """The size of its marks; 0 without them."""
-        own = 6.0 if self.style == "line" and self.bounded else _DOTS.get(self.style, 0.0)
+        own = 6.0 if self.style == "line" and self.has_intervals else _DOTS.get(self.style, 0.0)
         return own if self.size is None else self.size
 
     @property
     def alpha(self) -> float:
         """How opaque it is."""
-        own = {"thin": 0.55, "dots": 1.0 if self.bounded else 0.75}.get(self.style, 1.0)
+        own = {"thin": 0.55, "dots": 1.0 if self.has_intervals else 0.75}.get(self.style, 1.0)
         return own if self.opacity is None else self.opacity
 
     @property

@@ -75,6 +75,11 @@ def saved(figure: Any, kind: str) -> bytes:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}[kind]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        figure.draw_without_rendering()
+        # the solver of the layout differs in last bits between calls, and ids in an SVG are hashes of places
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            axes.set_position([round(float(side), 5) for side in axes.get_position(original=True).bounds])
         figure.savefig(body, format=kind, metadata=metadata)
     return body.getvalue()
 

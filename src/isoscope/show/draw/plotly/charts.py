@@ -146,7 +146,7 @@ def _traces(one: Series, digits: int) -> list[Figure]:
         trace["marker"] = _marker(one, colour)
     if one.alpha < 1:
         trace["opacity"] = one.alpha
-    if one.bounded and not one.shaded:
+    if one.has_intervals and not one.shaded:
         trace["error_x" if one.across else "error_y"] = _bars(one, colour)
     return [trace | _hover(one, digits)]
 
@@ -199,7 +199,7 @@ def _hover(one: Series, digits: int) -> Figure:
     else:
         made = {"hoverinfo": "skip"}
     if one.steps:
-        ends = zip(one.low, one.high, strict=True) if one.bounded else [()] * len(one.steps)
+        ends = zip(one.low, one.high, strict=True) if one.has_intervals else [()] * len(one.steps)
         made["customdata"] = [[step, *(_number(v, digits) for v in end)]
                               for step, end in zip(one.steps, ends, strict=True)]  # fmt: skip
     elif one.ids:
