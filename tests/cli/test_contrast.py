@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from isoscope.results.store import read_run
+from isoscope.show.draw.plotly import library
 from tests.cli.test_errors import sentence
 from tests.conftest import Answer
 
@@ -60,7 +60,8 @@ def test_a_share_is_made_and_said(
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    monkeypatch.delitem(sys.modules, "isoscope.kinds.contrast.page", raising=False)
+    library.library.cache_clear()
+    library.carried.cache_clear()
     answer = isoscope("contrast", "characters", *SMALL, "--only", "1/4", "--out", tmp_path / "run")
     assert answer.code == 0, answer.err
     assert "no page was written: plotly is not installed" in answer.err

@@ -209,7 +209,7 @@ def test_a_pickle_among_weights_is_refused(isoscope: Isoscope, tiny_bert: Path, 
 def test_a_run_of_another_schema(isoscope: Isoscope, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"schema": 99, "kind": "measure"}))
     assert sentence(isoscope("report", tmp_path)) == (
-        f"{tmp_path / 'run.json'} has schema version 99; this isoscope reads version 1. "
+        f"{tmp_path / 'run.json'} has schema version 99; this isoscope reads versions 1 and 2. "
         "Measure again into another folder, or use the isoscope that wrote it."
     )
 

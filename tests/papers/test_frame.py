@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, failed, is_above, is_below, lacking
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, failed, is_above, is_below, lacking, of_seed
 from isoscope.papers.intervals import by_seed, over, over_seeds
 from isoscope.papers.paper import Paper, headline, judged, left, make, run_of
 from isoscope.papers.table import PAPERS, paper_of
@@ -166,6 +166,7 @@ def test_what_is_lacking_is_named() -> None:
     rows = pd.concat([failed("bert", "not here"), frame([row("m", "x", 1.0)])], ignore_index=True)
     assert "bert" in lacking(rows)
     assert lacking(frame([row("m", "x", 1.0)])) == ""
-    seeds = pd.concat([failed("patches", "no number", f"seed {n}") for n in (0, 1, 4, 0)])
-    several = pd.concat([seeds, failed("bert", "offline"), failed("words", "no memory", "seed 2")])
+    seeds = pd.concat([of_seed(failed("patches", "no number"), "patches", n) for n in (0, 1, 4, 0)])
+    words = of_seed(failed("words", "no memory"), "words", 2)
+    several = pd.concat([seeds, failed("bert", "offline"), words])
     assert "Not measured: patches (seeds 0, 1, 4), bert, words (seed 2) (the" in lacking(several)

@@ -398,8 +398,9 @@ def test_colours_of_depth_are_the_same_in_every_figure() -> None:
 def test_what_looking_took_is_said_once() -> None:
     known = facts(STEPS)
     for number, unit in enumerate(known):
-        known[unit] |= {"notes": [f"a budget of 2 % passed over {number} of the steps", "heed this"]}
-        known[unit] |= {"budget": {"share spent": 0.01 * number}}
+        note = f"a budget of 2 % passed over {number} of the steps"
+        known[unit] |= {"notes": [note, "heed this"]}
+        known[unit] |= {"budget": {"share spent": 0.01 * number}, "budget note": note}
     text = page(a_training(), watched(STEPS), known).replace(carried(), "").replace("\u00a0", " ")
     assert "Looking added 6.0 % to the time of training up to step 400, the last look." in text
     assert text.count("a budget of 2 % passed over") == 1 and "passed over 6 of" in text
@@ -409,7 +410,8 @@ def test_what_looking_took_is_said_once() -> None:
 
 def test_the_last_unit_is_that_of_the_last_step_and_the_end_comes_after_all() -> None:
     def spent(share: float) -> dict[str, object]:
-        return {"budget": {"share spent": share}, "notes": [f"a budget of 2 %, {share}"]}
+        note = f"a budget of 2 %, {share}"
+        return {"budget": {"share spent": share}, "budget note": note, "notes": [note]}
 
     # as text "step 1000000" stands before "step 999999"; a batch that trained has no budget
     known = {"live 2000000": {}, "step 1000000": spent(0.02), "step 999999": spent(0.5)}

@@ -35,11 +35,13 @@ main()
 
 
 def marked(out: Path, unit: str) -> str:
-    """What the rows of a unit have in their notes."""
-    rows = read_run(out).frame(unit)
+    """The findings that are kept with a unit, and the reason of one that failed."""
+    folder = read_run(out)
+    rows, facts = folder.frame(unit), folder.known(unit)
     assert len(rows)
-    notes = set(rows.note)
-    return notes.pop() if len(notes) == 1 else " | ".join(sorted(notes))
+    assert not any(one["words"] in note for one in facts["findings"] for note in rows.note)
+    words = [one["words"] for one in facts["findings"]]
+    return " | ".join(filter(None, [*words, str(facts.get("failed", ""))]))
 
 
 def planted(folder: Path) -> dict[str, str]:

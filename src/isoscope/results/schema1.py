@@ -51,11 +51,9 @@ def upgraded(rows: pd.DataFrame, facts: Mapping[str, object]) -> pd.DataFrame:
 
 def upgraded_facts(facts: dict[str, object]) -> dict[str, object]:
     """Facts of a unit of schema 1, with the note on the budget of a Monitor where schema 2 keeps it."""
-    budget, notes = facts.get("budget"), facts.get("notes")
-    if not isinstance(budget, Mapping) or not isinstance(notes, list):
-        return facts
-    note = next((note for note in notes if str(note).startswith(_BUDGET)), "")
-    return {**facts, "budget": {**budget, "note": note}}
+    notes = facts.get("notes")
+    told = [str(note) for note in notes] if isinstance(notes, list) else []
+    return {**facts, "budget note": next((note for note in told if note.startswith(_BUDGET)), "")}
 
 
 def _without_findings(notes: pd.Series, facts: Mapping[str, object]) -> pd.Series:

@@ -78,6 +78,8 @@ _CAPTION = (
     "a norm before training)"
 )
 _ROUNDED = 1e-5  # a smaller drift is what rounding leaves of a mean that was taken away
+_DRIFTS = ("relative_drift", "drift")
+_COUNTS = ("norm_weight_outliers",)
 _BARE = ("relative_drift", "drift", "mean_cosine_between")  # shown without their null, which is near 0
 _REGIMES = 26  # columns the least that regimes are told in
 
@@ -139,9 +141,9 @@ def _cell(cells: pd.DataFrame, measure: str) -> str:
     value, null = float(cells.value[measure]), float(cells.null[measure])
     if math.isnan(value):
         return ABSENT
-    if measure.endswith("drift") and value < _ROUNDED:
+    if measure in _DRIFTS and value < _ROUNDED:
         return "0"
-    if measure.endswith("outliers"):
+    if measure in _COUNTS:
         return f"{value:.0f}"
     bare = measure in _BARE or math.isnan(null) or null == 0
     return number(value) if bare else f"{number(value)} ({number(null)})"

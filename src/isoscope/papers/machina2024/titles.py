@@ -44,8 +44,8 @@ def followed(rows: pd.DataFrame) -> pd.DataFrame:
     both = states.merge(matrices, on=["model", "revision", "step"], suffixes=("", "_matrix"))
     for (model, revision), own in both.groupby(["model", "revision"], sort=False):
         value = correlation(own["value"].tolist(), own["value_matrix"].tolist()).value
-        found.append({"model": model, "revision": revision, "value": value})
-    return pd.DataFrame(found, columns=["model", "revision", "value"])
+        found.append({"model": model, "revision": revision, "seed": own["seed"].iloc[0], "value": value})
+    return pd.DataFrame(found, columns=["model", "revision", "seed", "value"])
 
 
 def judge(rows: pd.DataFrame) -> Verdict:

@@ -209,7 +209,7 @@ class Monitor:
         folder = self._kept.folder
         if folder is not None and self._budget.looks and (self.notes() or folder.has("end")):
             with suppress(IsoscopeError, OSError):  # rows are safe by now: no reason to end with an error
-                facts = {"notes": self.notes(), "budget": self._budget.facts()}
+                facts = {"notes": self.notes(), **self._budgeted()}
                 folder.write("end", frame([]), facts)
 
     def __enter__(self) -> Self:
@@ -297,7 +297,7 @@ class Monitor:
         facts = {
             **seen.known(),
             "notes": [*seen.notes(), *self.notes()],
-            "budget": self._budget.facts(),
+            **self._budgeted(),
             "first weights": weights_sample(self._source.module),
             "alarms": [asdict(alarm) for alarm in found],
             "watched": {name_of(look): (look.__doc__ or "").strip().split("\n")[0] for look in self._alarms},
@@ -306,6 +306,11 @@ class Monitor:
         points = seen.points(self._points) if self._points else None
         self._latest = rows
         return Unit(step, rows, facts, points=points), found
+
+    def _budgeted(self) -> dict[str, object]:
+        """The facts on the budget: its numbers, and the note on it where steps were passed over."""
+        note = self._budget.note()
+        return {"budget": self._budget.facts(), **({"budget note": note} if note else {})}
 
     def _heard(self, look: AlarmFunction, recent: pd.DataFrame) -> Alarm | None:
         """What an alarm says; one that fails is taken down, with a warning: its trouble is not training's."""

@@ -194,7 +194,6 @@ class Budget:
             "seconds a look": round(self.a_look, 6),
             "seconds a step": round(self._a_step, 6) if self._steps else None,
             "steps passed over": self.passed_over,
-            "note": self.note(),
         }
 
     def note(self) -> str:

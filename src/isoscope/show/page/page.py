@@ -92,7 +92,7 @@ def page(
         facts=[
             (unit, lines)
             for unit, known in facts.items()
-            if (lines := facts_table(known, without=("notes",)))
+            if (lines := facts_table(known, without=("notes", "budget note")))
         ],
         css=Markup(asset("page.css")),
         library=Markup(carried()),

@@ -50,5 +50,4 @@ def _notes(known: Mapping[str, object]) -> list[object]:
 
 
 def _budget_note(known: Mapping[str, object]) -> str:
-    budget = known.get("budget")
-    return str(budget.get("note") or "") if isinstance(budget, Mapping) else ""
+    return str(known.get("budget note") or "")
