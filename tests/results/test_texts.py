@@ -16,8 +16,7 @@ APART = {
 READER = "results/schema1.py"
 LEFT = {
     "kinds/impact/effects.py",  # the score of a task is called SCORE.TASK
-    "papers/bao2024/collapse.py",  # arms are called SHAPE: SETTING
-    "papers/bao2024/penalty.py",
+    "papers/bao2024/penalty.py",  # arms are called SHAPE: SETTING
     "papers/bao2024/sweep.py",
     "papers/bao2024/theory.py",
     "papers/machina2024/sizes.py",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from isoscope.papers.bao2024.heads import along_steps
 from isoscope.papers.bao2024.models import SHALLOW, TASK
-from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, asked_of
+from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, arms, asked_of
 from isoscope.papers.bao2024.reading import at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
@@ -96,8 +96,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def _shapes(rows: pd.DataFrame) -> list[str]:
     """The shapes that were trained with LocAteR and without, the one that decides first."""
-    names = [str(name).partition(": ")[0] for name in rows["model"].unique() if name != ALONG]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(shape for shape, _ in arms(rows[rows["model"] != ALONG])))
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:

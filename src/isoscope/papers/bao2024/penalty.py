@@ -127,7 +127,7 @@ def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
 def judge(rows: pd.DataFrame) -> Verdict:
     """At the setting that was chosen beforehand, in one layer: variance down, entropy up, perplexity down."""
     found = changes(rows, SHALLOW, MAIN)
-    tried = [setting for shape, setting in _arms(rows) if shape == SHALLOW and setting != NONE]
+    tried = [setting for shape, setting in arms(rows) if shape == SHALLOW and setting != NONE]
     each = [changes(rows, SHALLOW, setting) for setting in tried]
     counts = [
         sum(one[VARIANCE].below(1) for one in each),
@@ -144,7 +144,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"Of {len(tried)} settings {counts[0]} lower the variance, {counts[1]} raise the entropy, "
         f"{counts[2]} lower perplexity and {counts[3]} raise it, by their intervals."
     )
-    for shape in dict.fromkeys(shape for shape, _ in _arms(rows) if shape != SHALLOW):
+    for shape in dict.fromkeys(shape for shape, _ in arms(rows) if shape != SHALLOW):
         own = changes(rows, shape, MAIN)
         details += (
             f" In {shape} {MAIN} multiplies the variance by {own[VARIANCE].said} and changes the others by "
@@ -158,7 +158,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     return replace(all_of(parts, said + lacking(rows)), details=details)
 
 
-def _arms(rows: pd.DataFrame) -> list[tuple[str, str]]:
+def arms(rows: pd.DataFrame) -> list[tuple[str, str]]:
     """Shapes and settings, in their order."""
     pairs = [str(model).partition(": ") for model in rows["model"].unique()]
     return [(shape, setting) for shape, _, setting in pairs]
@@ -188,7 +188,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ]
         lines += [
             series(f"{shape}, without", [LEFT / 1.07**place], [_mean(own, shape)], "dots")
-            for place, shape in enumerate(dict.fromkeys(shape for shape, _ in _arms(rows)))
+            for place, shape in enumerate(dict.fromkeys(shape for shape, _ in arms(rows)))
         ]
         charts.append(Chart(title, "τ", "", lines, log_x=True, log_y=measure == "frobenius"))
     return charts
@@ -209,7 +209,7 @@ class _Group:
 
 def _groups(rows: pd.DataFrame) -> list[_Group]:
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for shape, setting in _arms(rows):
+    for shape, setting in arms(rows):
         if setting != NONE:
             found.setdefault((shape, setting.partition(",")[0]), []).append((shape, setting))
     return [
