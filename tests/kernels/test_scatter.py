@@ -66,7 +66,8 @@ def test_by_digits(n: int, width: int, shift: float, dtype: torch.dtype) -> None
         found, expected = scatter.in_digits(points, weight, mean), written_out(points, weight, mean)
         assert found.shape == (width, width)
         assert torch.equal(found, found.T)
-        assert off(found, expected) < NEAR[dtype] or n == 1
+        # float32 knows points that lie 30 spreads from the origin to 2e-6 of a spread
+        assert off(found, expected) < NEAR[dtype] * max(1.0, shift / 10) or n == 1
 
 
 @on_triton

@@ -179,7 +179,9 @@ def table(layers: int, heads: int, of_heads: tuple[str, ...] = OF_HEADS) -> pd.D
     kind, layer_, head_, measure_ = zip(*places, strict=True)
     found = pd.DataFrame({"kind": kind, "layer": layer_, "head": head_, "measure": measure_})
     beside = {"run": "r", "model": "m", "revision": "", "step": None, "n": 4096, "null": 0.0, "note": ""}
-    return found.assign(**beside, value=0.0, low=0.0, high=0.0)[list(COLUMNS)].astype(COLUMNS)
+    numbers = {"value": 0.0, "low": 0.0, "high": 0.0, "p": math.nan, "setting": math.nan, "seed": pd.NA}
+    texts = {"tag": "", "arm": "", "about": ""}
+    return found.assign(**beside, **numbers, **texts)[list(COLUMNS)].astype(COLUMNS)
 
 
 def filled(rows: pd.DataFrame, random: np.random.Generator, level: float = 0.5) -> pd.DataFrame:

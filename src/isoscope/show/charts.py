@@ -247,19 +247,24 @@ class Chart:
 
     @property
     def filled(self) -> bool:
-        """Whether there is a single point to draw.
+        """Whether there is a single point of which both coordinates are there, or a cell of a map.
 
-        >>> Chart("", "", "", [Series("a", [1.0], [math.nan])]).filled
-        False
+        >>> [Chart("", "", "", [Series("a", [x], [y])]).filled for x, y in ((1.0, math.nan), (math.inf, 1.0))]
+        [False, False]
         """
-        points = [y for one in self.series for y in one.y]
+        points = [pair for one in self.series for pair in zip(one.x, one.y, strict=True)]
         cells = [z for line in self.map.cells for z in line] if self.map else []
-        return any(value is not None and math.isfinite(value) for value in (*points, *cells))
+        return any(_there(x) and _there(y) for x, y in points) or any(map(_there, cells))
 
     def named(self, title: str = "", y: str = "", x: str = "") -> Chart:
         """The chart with a title and names of its axes, where they are given."""
         across = replace(self.across, name=x) if x else self.x
         return replace(self, title=title or self.title, x=across, y=replace(self.up, name=y) if y else self.y)
+
+
+def _there(at: float | str | None) -> bool:
+    """Whether a coordinate is one: a name, or a number that is finite."""
+    return isinstance(at, str) or (at is not None and math.isfinite(at))
 
 
 def turned(at: int) -> tuple[Pair, str, str]:

@@ -121,7 +121,7 @@ def explanations(measures: Iterable[str]) -> dict[str, dict[str, object]]:
             **words,
             "title": f"change of {words['title']}",
             "formula": "after the repair less before, of the same units",
-            "says": "Whether the repair helped: its note has the verdict.",
+            "says": "Whether the repair helped: its tag is the verdict, and its note explains it.",
             "null": "0",
             "interval": f"{words['interval']}, the same before and after",
         }
