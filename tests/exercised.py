@@ -165,8 +165,17 @@ def kept_lines(before: str, after: str) -> dict[Line, Line]:
     return found
 
 
+def possible(commit: str, file: str) -> set[Branch]:
+    """All branches that the code of a file has in a commit."""
+    from coverage.parser import PythonParser
+
+    parser = PythonParser(text=_git("show", f"{commit}:src/isoscope/{file}"))
+    parser.parse_source()
+    return {(file, start, end) for start, end in parser.arcs()}
+
+
 def _as_after(
-    lines: set[Line], branches: set[Branch], moved: dict[Line, Line]
+    lines: set[Line], branches: set[Branch], moved: dict[Line, Line], after: str
 ) -> tuple[set[Line], set[Branch]]:
     """Lines and branches with the places that they have in the later commit; changed ones are left out."""
     there = {moved[line] for line in lines if line in moved}
@@ -176,7 +185,8 @@ def _as_after(
         first, last = (moved.get((file, abs(at))) for at in (start, end))
         if first and last and first[0] == last[0]:
             arcs.add((first[0], first[1] if start > 0 else -first[1], last[1] if end > 0 else -last[1]))
-    return there, arcs
+    known = set().union(*(possible(after, file) for file in {file for file, *_ in arcs}))
+    return there, arcs & known
 
 
 def _lost(what: str, before: set[Any], after: set[Any], left_out: int = 0) -> int:
@@ -195,7 +205,7 @@ def compare(before: Path, after: Iterable[Path]) -> int:
     commits = [(folder / "commit").read_text() for folder in (before, *folders)]
     assert len(set(commits[1:])) == 1, "the later runs are of different commits"
     (lines, branches), later = reached(before), [reached(folder) for folder in folders]
-    there, arcs = _as_after(lines, branches, kept_lines(*commits[:2]))
+    there, arcs = _as_after(lines, branches, kept_lines(*commits[:2]), commits[1])
     return (
         _lost("lines", there, set().union(*(lines for lines, _ in later)), len(lines) - len(there))
         + _lost("branches", arcs, set().union(*(each for _, each in later)), len(branches) - len(arcs))

@@ -201,6 +201,7 @@ def test_progress_reaches_its_end() -> None:
 
 def test_public_names() -> None:
     assert all(hasattr(isoscope, name) for name in isoscope.__all__)
+    assert set(isoscope.__all__) < set(dir(isoscope))
     rho = isoscope.signal_propagation(torch.tensor(1.0), torch.tensor(0.0), torch.tensor(0.01), 8)
     assert rho.shape == (8,)
     assert isoscope.qk_spectrum(torch.eye(3), torch.eye(3), scale=1.0).trace.tolist() == [3.0]

@@ -15,8 +15,9 @@ import pytest
 from isoscope.results.store import open_run, read_run
 from isoscope.show.draw.plotly.library import carried
 from isoscope.show.page.page import page
+from isoscope.show.say.newest import newest_file
 from isoscope.show.watch.served import served_library, watched_page
-from isoscope.show.watch.watch import Watch
+from isoscope.show.watch.watch import Watch, state
 from tests.show.made_training import a_training, facts, watched
 from tests.show.watching import get, serving, small_page, until, version, write_step
 
@@ -28,6 +29,13 @@ def run(tmp_path: Path) -> Path:
     for step in (0, 1):
         write_step(folder, step)
     return folder
+
+
+def test_only_whole_files_of_rows_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / ".one.parquet.123").write_bytes(b"half")
+    assert state(tmp_path) == ()
+    assert newest_file(tmp_path / "rows") is None
 
 
 def test_a_step_that_lands_is_on_the_page_and_changes_the_version(run: Path) -> None:
