@@ -136,7 +136,7 @@ def test_a_signal_ends_it_at_once_with_one_line(tmp_path: Path, by: signal.Signa
 def test_a_signal_ends_it_amid_a_page_and_with_clients_that_say_and_read_nothing(
     tmp_path: Path, by: signal.Signals
 ) -> None:
-    run, steps = tmp_path / "run", list(range(400))
+    run, steps = tmp_path / "run", list(range(800))
     folder = open_run(run, a_training())
     folder.write("many", watched(steps, layers=7, heads=16), facts([0])["step 000000"])  # a page of seconds
     with typed("watch", run) as watching, ExitStack() as clients:
@@ -144,7 +144,7 @@ def test_a_signal_ends_it_amid_a_page_and_with_clients_that_say_and_read_nothing
         silent, deaf = (clients.enter_context(create_connection((where.hostname, where.port))) for _ in "ab")
         until(lambda: version(where.geturl())["said"].endswith("drawing it"))
         deaf.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
-        time.sleep(0.5)
+        time.sleep(0.1)
         assert version(where.geturl())["said"].startswith("many has come: loss ")  # it draws
         assert ended(watching, by) == (0, "stopped watching; the run itself is as it was.\n", "")
         assert silent.recv(1) == b""
