@@ -61,7 +61,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
 
 
 def figures(folder: RunFolder) -> dict[str, Offered]:
-    """The figures of a run folder by name, those that matter most first; `offered.draw()` draws one.
+    """The figures of a run folder by name, the most important first; `offered.draw()` draws one.
 
     It takes what `read_run` returned.
     """

@@ -56,7 +56,7 @@ def readings_of(
         raise unknown_name(f"measure of {what} in these rows", measure, known)
     found = read(rows[rows["measure"] == measure])
     if not any(r.known for r in found):
-        why = listed(list(dict.fromkeys(r.note for r in found if r.note))[:2] or ["no reason is told"])
+        why = listed(list(dict.fromkeys(r.note for r in found if r.note))[:2] or ["no reason is given"])
         raise IsoscopeError(f"there is nothing to draw: {measure} has no value in these rows ({why}).")
     return found
 

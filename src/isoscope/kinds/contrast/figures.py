@@ -96,13 +96,13 @@ def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str])
 
 
 def printable(points: pd.DataFrame, driven: bool) -> list[str]:
-    """The quantities that are printed, of those that have a value."""
+    """The quantities of the printed figure that have a value."""
     asked = PRINTED if driven else PRINTED_AS_THEY_CAME
     return [m for m in asked if points.loc[points["measure"] == m, "value"].notna().any()]
 
 
 def difference_from(reference: str, mean: float | None) -> str:
-    """The name of the axis of differences: from an arm, or where that is told elsewhere from its mean."""
+    """The name of the axis of differences, with the arm that they are taken from where it is given."""
     return f"difference from {reference}" if mean is None else f"difference from {short(mean)}"
 
 

@@ -104,7 +104,7 @@ def weight_tables(rows: pd.DataFrame, width: int) -> tuple[list[Table | str], pd
 
 
 def _table(title: str, rows: pd.DataFrame, columns: Sequence[tuple[str, str]], width: int) -> Table:
-    """One line per site; of the columns, those that fit, the first matter most."""
+    """A table with one line per site and as many columns as fit, the most important first."""
     heads = columns[0][0].startswith("trace")
     lines = []
     for (kind, layer), part in rows.groupby(["kind", "layer"], dropna=False, sort=False):

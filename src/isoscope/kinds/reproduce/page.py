@@ -1,8 +1,7 @@
 """The page of a reproduced paper: its claims with their verdicts on top, then a section a claim.
 
-It is given what was judged, as plain words and charts. Decided here: a verdict is told in words and by a sign
-(✓, ✗, ?), never by colour alone; rows are left in their files, a page has verdicts and figures. A chart
-without a single number is left out.
+The page shows the verdicts and figures of a paper; rows stay in their files. A verdict has a word and a sign
+(✓, ✗, ?), so that it does not depend on colour. A chart without a single number is left out.
 """
 
 from __future__ import annotations
