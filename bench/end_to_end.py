@@ -1,0 +1,230 @@
+"""What a person waits for: `observe` with its defaults, and the command, against a plain forward.
+
+Models have random weights and the shapes of models that people use. Each case runs the same batches through
+the plain forward and through `observe(model, batches)`, then reads the rows with `.frame()`. Times are split
+into survey, observe (survey included) and read: seconds on a GPU, seconds of the processor on a CPU. The
+command is timed as a process on a tiny saved model, beside importing torch and transformers, and beside
+writing the page of its run. A model that disagrees with the naive definitions is not timed. Writes
+bench/results/end-to-end-<device>.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from isoscope import observe, read_run, report
+from isoscope.geometry import attention, cosine, spectrum
+from isoscope.models.source import Model
+from isoscope.run.observe.observe import look
+
+CUDA = torch.cuda.is_available()
+RESULTS = Path(__file__).parent / "results"
+VOCABULARY = 20_000
+TURNS = 3  # of the command
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model shape, how many batches of [sequences × tokens] it sees, and whether rows per head are read."""
+
+    name: str
+    model: Callable[[], nn.Module]
+    batches: int
+    sequences: int
+    tokens: int
+    heads: bool = False
+    times: int = 2
+
+
+def bert() -> nn.Module:
+    from transformers import BertConfig, BertModel
+
+    shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
+    return BertModel(BertConfig(vocab_size=VOCABULARY, **shape))
+
+
+def gpt2() -> nn.Module:
+    from transformers import GPT2Config, GPT2Model
+
+    return GPT2Model(GPT2Config(vocab_size=VOCABULARY))
+
+
+def llama(width: int, layers: int, heads: int, groups: int, inner: int) -> nn.Module:
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=groups, intermediate_size=inner, max_position_embeddings=8192,
+    )  # fmt: skip
+    with torch.device("cuda" if CUDA else "cpu"):
+        return LlamaModel(config)
+
+
+def billion() -> nn.Module:
+    return llama(2048, 16, 32, 8, 8192)
+
+
+ON_GPU = (
+    Case("1B Llama shape", billion, 8, 64, 512),
+    Case("1B Llama shape, small batches", billion, 32, 8, 512),
+    Case("7B Llama shape", lambda: llama(4096, 32, 32, 32, 11_008), 16, 16, 1024, times=1),
+)
+ON_CPU = (
+    Case("MiniLM shape", bert, 8, 32, 128),
+    Case("GPT-2 shape", gpt2, 8, 32, 128),
+    Case("135M rotary shape", lambda: llama(576, 30, 9, 3, 1536), 8, 8, 256, heads=True),
+)
+
+
+class Clock:
+    """Seconds on a GPU, with what is still running; seconds of the processor on a CPU."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Time a part of the work; of several turns the fastest counts."""
+        start = self._now()
+        yield
+        spent = self._now() - start
+        self.seconds[name] = min(spent, self.seconds.get(name, spent))
+
+    @staticmethod
+    def _now() -> float:
+        if CUDA:
+            torch.cuda.synchronize()
+            return time.perf_counter()
+        return time.process_time()
+
+
+def timed(case: Case) -> dict[str, object]:
+    """Forward, survey, pass and read of one case, with the ratio of the whole to the forward."""
+    torch.manual_seed(0)
+    model = case.model().eval()
+    model = model.to("cuda", torch.bfloat16) if CUDA else model
+    refuse_if_wrong(model)
+    device = next(model.parameters()).device
+    shape = (case.sequences, case.tokens)
+    batches = [torch.randint(VOCABULARY, shape, device=device) for _ in range(case.batches)]
+    clock, first = Clock(), Clock()
+    forward(model, batches[:1])
+    with first.part("observe and read"):  # kernels are compiled here
+        observe(model, batches[:1], heads=case.heads).frame()
+    for _ in range(case.times):
+        with clock.part("forward"):
+            forward(model, batches)
+        with clock.part("survey"):
+            look(Model(model, "model"), batches[0])
+        if CUDA:
+            torch.cuda.reset_peak_memory_stats()
+        with clock.part("observe"):
+            seen = observe(model, batches, heads=case.heads)
+        with clock.part("read"):
+            rows = seen.frame()
+    spent = clock.seconds
+    whole = (spent["observe"] + spent["read"]) / spent["forward"]
+    print(
+        f"  {case.name:<30} {case.batches} × ({case.sequences} × {case.tokens}): forward"
+        f" {spent['forward']:.2f} s, survey {spent['survey']:.2f} s, observe {spent['observe']:.2f} s"
+        f" ({spent['observe'] / spent['forward']:.2f}×), read {spent['read']:.2f} s, whole {whole:.2f}×"
+    )
+    return {
+        "batches": [case.batches, *shape], **spent, "ratio of observe": spent["observe"] / spent["forward"],
+        "ratio of the whole": whole, "first batch, compiling": first.seconds["observe and read"],
+        "rows": len(rows), "peak GiB": _peak(),
+    }  # fmt: skip
+
+
+def _peak() -> float:
+    if CUDA:
+        return torch.cuda.max_memory_allocated() / 2**30
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+@torch.no_grad()
+def forward(model: nn.Module, batches: list[Tensor]) -> None:
+    for ids in batches:
+        model(input_ids=ids)
+
+
+@torch.no_grad()
+def refuse_if_wrong(model: nn.Module) -> None:
+    """Compare a pass over two short sequences with the definitions, on what the model itself returns."""
+    device = next(model.parameters()).device
+    ids = torch.randint(VOCABULARY, (2, 40), device=device)
+    table = observe(model, [ids], measures=["mean_cosine", "participation_ratio", "entropy"]).frame()
+    out = model(input_ids=ids, output_hidden_states=True)
+    points = out.hidden_states[1].flatten(0, 1).double().cpu()
+    expected = {
+        "mean_cosine": cosine.mean_cosine(points),
+        "participation_ratio": spectrum.participation_ratio(points),
+    }
+    model.set_attn_implementation("eager")
+    weights = model(input_ids=ids, output_attentions=True).attentions[0].double()
+    model.set_attn_implementation("sdpa")
+    expected["entropy"] = float(attention.weight_rows(weights, weights.log()).entropy.mean())
+    for name, value in expected.items():
+        found = float(table[(table.layer == 1) & (table.measure == name)].value.iloc[0])
+        tolerance = 2e-2 if CUDA and name == "entropy" else 1e-4  # weights come back in bfloat16
+        assert abs(found - value) <= tolerance * abs(value), f"{name}: {found} is not {value}; not timed"
+
+
+def command() -> dict[str, object]:
+    """The command on a tiny saved model, in seconds of the processor, and the page of its run."""
+    from transformers import BertConfig, BertModel
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+        BertModel(BertConfig(vocab_size=512, **shape)).save_pretrained(model)
+        measure = ["-c", "from isoscope.cli.main import main; main()", "measure", str(model)]
+        measure += ["--limit", "32", "--max-length", "64", "--tokens", "bytes", "--out"]
+        runs = [Path(folder) / f"run-{turn}" for turn in range(TURNS)]
+        bare = min(_children(["-c", "import torch, transformers"]) for _ in runs)
+        whole = min(_children([*measure, str(run)]) for run in runs)
+        start = time.process_time()
+        report(read_run(runs[0]))
+        page = time.process_time() - start
+    print(
+        f"  isoscope measure on a tiny model: {whole:.2f} s, of which importing torch and transformers"
+        f" {bare:.2f} s; writing the page alone {page:.2f} s"
+    )
+    return {"importing torch and transformers": bare, "the command": whole, "the page": page}
+
+
+def _children(line: list[str]) -> float:
+    """Seconds of the processor that Python takes with these arguments."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *line], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    name = torch.cuda.get_device_name() if CUDA else "cpu"
+    print(f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} cores")
+    cases = {case.name: timed(case) for case in (ON_GPU if CUDA else ON_CPU)}
+    known = {"device": name, "torch": torch.__version__, "cases": cases}
+    known |= {} if CUDA else {"command": command()}
+    RESULTS.mkdir(exist_ok=True)
+    written = RESULTS / f"end-to-end-{name.lower().replace(' ', '-')}.json"
+    written.write_text(json.dumps(known, indent=1) + "\n")
+    print(f"written to {written}")
+
+
+if __name__ == "__main__":
+    main()
