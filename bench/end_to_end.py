@@ -33,6 +33,7 @@ from isoscope.run.observe.observe import look
 CUDA = torch.cuda.is_available()
 RESULTS = Path(__file__).parent / "results"
 VOCABULARY = 20_000
+CHECKED = ("mean_cosine", "participation_ratio", "entropy")
 TURNS = 3  # of the command
 
 
@@ -166,7 +167,7 @@ def refuse_if_wrong(model: nn.Module) -> None:
     """Compare a pass over two short sequences with the definitions, on what the model itself returns."""
     device = next(model.parameters()).device
     ids = torch.randint(VOCABULARY, (2, 40), device=device)
-    table = observe(model, [ids], measures=["mean_cosine", "participation_ratio", "entropy"]).frame()
+    table = observe(model, [ids], measures=list(CHECKED), memory=1e11).frame()
     out = model(input_ids=ids, output_hidden_states=True)
     points = out.hidden_states[1].flatten(0, 1).double().cpu()
     expected = {

@@ -43,7 +43,7 @@ def _centred(record: Reservoir) -> Tensor:
 
 
 def _u_centred(points: Tensor) -> Tensor:
-    points = points.cpu().double()
+    points = points.double()
     return alignment.u_centred(points) if len(points) >= LEAST else points.new_zeros(len(points), 0)
 
 

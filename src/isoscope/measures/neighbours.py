@@ -11,6 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from isoscope.geometry import clusters, cosine, neighbours
+from isoscope.kernels.uniformity import uniformity
 from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected_of_clouds, isotropic_clouds
 from isoscope.measures.partition import sampled
@@ -21,8 +22,7 @@ _NO_INTERVAL = "none: neighbours are not means over sequences"
 
 
 def _uniformity(record: Reservoir) -> Reading:
-    points = record.points.cpu()
-    value, n, width = cosine.uniformity(points), len(points), points.shape[1]
+    value, (n, width) = uniformity(record.points), record.points.shape
     if math.isnan(value):
         return undefined(n, "needs 2 vectors that are not zero")
     null = -4 + math.log(float(special.hyp0f1(width / 2, 4.0)))
@@ -45,7 +45,7 @@ def _of_neighbours(reading: Callable[[Tensor], float]) -> Callable[[Reservoir], 
 
 @lru_cache(maxsize=4)
 def _nearest(record: Reservoir) -> Tensor:
-    return neighbours.nearest(record.points.cpu())
+    return neighbours.nearest(record.points).cpu()
 
 
 @lru_cache(maxsize=64)

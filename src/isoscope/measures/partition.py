@@ -7,8 +7,9 @@ when the directions are known, and is read off a sample of them; of a matrix of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 from weakref import WeakKeyDictionary
 
@@ -51,6 +52,7 @@ Pair = tuple[tuple[float, ...], tuple[float, ...]]
 _KNOWN: WeakKeyDictionary[Points, Pair] = WeakKeyDictionary()  # as long as the record is there
 _ROWS = 4096  # at a time
 _LARGE = 2**22  # numbers in a matrix from which a null is drawn in float32
+_KEPT = 2**23  # numbers in a matrix up to which directions are kept for the other sites of a model
 _SLOW = 10**9  # products from which a null is one draw: so many rows vary little
 
 
@@ -71,7 +73,8 @@ def _forms(record: Points) -> Pair:
     if record not in _KNOWN:
         gram = None if isinstance(record, Reservoir) else record.gram
         removed = record.removed if isinstance(record, FormRows) else None
-        _KNOWN[record] = _both(record.points.cpu(), gram, removed)
+        points = record.points if isinstance(record, Reservoir) else record.points.cpu()
+        _KNOWN[record] = _both(points, gram, removed)
     return _KNOWN[record]
 
 
@@ -84,15 +87,38 @@ def _both(points: Tensor, gram: Tensor | None, removed: int | None) -> Pair:
     n, width = points.shape
     dtype = torch.float64 if n * width < _LARGE else torch.float32
     norm = torch.cat([rows.double().norm(dim=1, keepdim=True) for rows in points.split(_ROWS)]).to(dtype)  # type: ignore[no-untyped-call]
-    random = torch.Generator().manual_seed(1_000_003 * n + width)
     values, nulls = forms(points, gram=gram), []
-    for _ in range((draws(n, width) if n * width**2 < _SLOW else 1) if n else 0):
-        anywhere = torch.randn(n, width, dtype=dtype, generator=random)
-        anywhere *= norm / anywhere.norm(dim=1, keepdim=True)
+    for directions in random_directions(n, width, dtype, points.device):
+        anywhere = directions * norm
         if removed is not None:
             _take_out(anywhere, removed)
         nulls.append(forms(anywhere, dtype))
     return values, tuple(map(fmean, zip(*nulls, strict=True)))
+
+
+def random_directions(n: int, width: int, dtype: torch.dtype, device: torch.device) -> Iterable[Tensor]:
+    """Clouds of unit vectors that point anywhere, the same for the same n and width."""
+    count = (draws(n, width) if n * width**2 < _SLOW else 1) if n else 0
+    if n * width <= _KEPT:
+        return _kept_directions(n, width, count, dtype, device)
+    return _drawn_directions(n, width, count, dtype, device)
+
+
+def _drawn_directions(
+    n: int, width: int, count: int, dtype: torch.dtype, device: torch.device
+) -> Iterator[Tensor]:
+    random = torch.Generator().manual_seed(1_000_003 * n + width)
+    for _ in range(count):
+        drawn = torch.randn(n, width, dtype=dtype, generator=random)
+        drawn /= drawn.norm(dim=1, keepdim=True)
+        yield drawn.to(device)
+
+
+@lru_cache(maxsize=2)
+def _kept_directions(
+    n: int, width: int, count: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, ...]:
+    return tuple(_drawn_directions(n, width, count, dtype, device))
 
 
 def _take_out(points: Tensor, removed: int) -> None:
