@@ -8,8 +8,8 @@ reason, undecided, and the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -43,7 +43,7 @@ class Paper:
     title: str
     citation: str
     claims: tuple[Claim, ...]
-    absent: tuple[tuple[str, str], ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

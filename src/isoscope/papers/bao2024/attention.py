@@ -187,8 +187,8 @@ _METHOD = (
     "enters attention on held-out text. "
 )
 CLAIM = Claim(
-    name="prediction-and-attention",
-    title="Attention falls where W says that signal passes",
+    "prediction-and-attention", "Attention falls where W says that signal passes", experiment=experiment,
+    judge=judge, draw=draw,
     expected="The attention of the last query falls on the positions from which, by ρ(t) of the head’s own "
     "W, signal passes.",
     method=_METHOD + "ρ(t) of Σ^½WΣ^½ (simulated where its effective rank is low) is held against the mean "
@@ -196,23 +196,17 @@ CLAIM = Claim(
     "random W has a flat ρ that any slope beats: the null is the mean over the predictions of the other "
     "heads of the layer and their mirror images. The same with the true softmax over walks. Models trained "
     "with LocAteR stand beside; at the scale full also public models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper tells theory and language modelling apart and holds no head against its own "
     "prediction; the test and its null are ours.",
     measures=("propagation_agreement", "softmax_agreement", "regime_density"),
-)
+)  # fmt: skip
 WALK_CLAIM = Claim(
-    name="inputs-walk",
-    title="What enters attention walks at random (the premise)",
+    "inputs-walk", "What enters attention walks at random (the premise)", experiment=experiment_walk,
+    judge=judge_walk, draw=draw_walk,
     expected="The theory takes inputs for a random walk: the mean squared distance of two of them grows in "
     "proportion to how far apart they are, a slope of 1 on log scales. Inputs that do not depend on each "
     "other have a slope of 0.",
     method=_METHOD + "The slope is over distances s = 1, 2, 4 … to the length of the sequence.",
-    experiment=experiment_walk,
-    judge=judge_walk,
-    draw=draw_walk,
     reconstructed="The level of .5, half-way, is ours; the paper calls its data model a simplification.",
     measures=("walk_slope",),
-)
+)  # fmt: skip

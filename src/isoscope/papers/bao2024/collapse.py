@@ -139,8 +139,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 CLAIM = Claim(
-    name="collapse",
-    title="A narrow spectrum prevents both collapses",
+    "collapse", "A narrow spectrum prevents both collapses", experiment=experiment, judge=judge, draw=draw,
     expected="Entropy collapses as the spectral norm of W grows; even attention lets all vectors of a "
     "sequence become one (rank collapse). A narrow spectrum about a mean prevents both: with LocAteR entropy "
     "is higher, and the rank residual no lower.",
@@ -149,10 +148,7 @@ CLAIM = Claim(
     "step that is kept; Spearman’s correlations over layers and steps, one a seed. Then models with "
     "and without LocAteR at the end of training, means over layers, paired by seed; what decides is one "
     "layer and one head, where LocAteR does narrow the spectrum.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed=f"The margin of {MARGIN:g} for the rank residual is ours, and so is LocAteR’s loss. The "
     "spectral norm is the read-out of Zhai et al. 2023.",
     measures=("normalised_entropy", "rank_residual", "spectral_norm"),
-)
+)  # fmt: skip

@@ -157,8 +157,8 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
 
 
 CLAIM = Claim(
-    name="trained-heads",
-    title="Trained heads lie where attention localises",
+    "trained-heads", "Trained heads lie where attention localises", experiment=experiment, judge=judge,
+    draw=draw,
     expected="If localisation is what attention is trained for, heads leave their random start for the part "
     "of the plane of tr W and ‖W‖_F where a narrow spectrum has a mean that is not zero: |tr W|/2 above the "
     "deviation σ of the scores.",
@@ -166,10 +166,7 @@ CLAIM = Claim(
     "every step that is kept; and Σ^½WΣ^½ at three of them, Σ the covariance of the increments of what "
     "enters attention on held-out text. A head’s regime is told by the inequalities, with “undecided”. At "
     "the scale full also the heads of public models on text.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="That most heads, more than half, must be localised is ours: the paper’s own plots of "
     "trained heads are not available here. Position is learnt and enters the inputs, not W.",
     measures=("trace", "frobenius", "trace_on_data", "frobenius_on_data"),
-)
+)  # fmt: skip

@@ -224,20 +224,17 @@ def _dots(group: _Group, found: Sequence[Reading]) -> Series:
 
 
 CLAIM = Claim(
-    name="locater",
-    title="LocAteR: a narrow spectrum, higher entropy, lower perplexity",
+    "locater", "LocAteR: a narrow spectrum, higher entropy, lower perplexity", experiment=experiment,
+    judge=judge, draw=draw,
     expected="A penalty that shrinks the scale of the spectrum of W and keeps its mean lowers the variance "
     "of the eigenvalues, raises the entropy of attention and lowers the perplexity of a language model.",
     method="Language models of one layer and one head with a post-norm, and deeper ones with pre-norms, with "
     "and without LocAteR, of several strengths λ and targets τ of tr W, judged on held-out text. Differences "
     f"(of the variance: ratios) are paired by seed. What decides is one setting, {MAIN} in one layer, the "
     "lab’s own example; the others stand beside.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The published loss is not available: λ·mean ‖W‖_F²/d + mean (tr W − τ)² over heads stands "
     "for it. The shape (one layer, one head, 128 dimensions, post-norm) is as a third party reports it. "
     "Tokens are characters, and text is that of --data, which at the scale full should be WikiText-2: no "
     "perplexity here is one of the paper’s.",
     measures=("spectrum_variance", "normalised_entropy", "trace", "frobenius"),
-)
+)  # fmt: skip

@@ -181,18 +181,15 @@ def _chart(rows: pd.DataFrame, measure: str, title: str, at: dict[str, float], a
 
 
 CLAIM = Claim(
-    name="width-and-heads",
-    title="Training gives W a mean that its random start lacks, whatever the width",
+    "width-and-heads", "Training gives W a mean that its random start lacks, whatever the width",
+    experiment=experiment, judge=judge, draw=draw,
     expected="Random W have ‖W‖_F in proportion to the width d and tr W to √d, so that |tr W|/2σ falls as "
     "1/√d whatever the number of heads: wide heads start furthest from localising. Training gives "
     "the spectrum a mean: |tr W|/2σ grows.",
     method="Causal language models by character of several widths and numbers of heads, all trained alike; W "
     "of every head before the first step (of more seeds, since a model that is not trained costs nothing) "
     "and after the last. Changes are paired by seed.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="Which widths and numbers of heads, and that |tr W|/2σ must grow, is ours: it "
     "follows from the theory for random W, and the paper’s own sweep is not available here.",
     measures=("trace", "frobenius", "spectrum_variance", "spectrum_mean"),
-)
+)  # fmt: skip

@@ -183,8 +183,8 @@ def _by_rank(rows: pd.DataFrame, name: str) -> Series:
 
 
 CLAIM = Claim(
-    name="regimes",
-    title="Where signal passes follows from the trace and the size of W",
+    "regimes", "Where signal passes follows from the trace and the size of W", experiment=experiment,
+    judge=judge, draw=draw,
     expected="If inputs walk at random and the last one queries, tr W and ‖W‖_F alone say from where signal "
     "passes as T grows: the late half, places beside the middle, the early half, everywhere, or nowhere. "
     "Attention localises where the spectrum of W is narrow about a mean that is not zero.",
@@ -193,10 +193,7 @@ CLAIM = Claim(
     "scores are exactly Gaussian, so only that one is drawn). Then tr W = 1 is held while the spectrum "
     "widens; and W of low rank, with ‖W‖_F .1, 1 and 10, say where the closed form fails. Every seed has its "
     "own W and walks.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper's theorems are for T → ∞ and have regimes by ≪ and ≫: a ≪ b is taken as "
     "10·a ≤ b. That ρ inside is at least .5 above that outside is our reading of “localised”.",
     measures=("trace", "frobenius", "spectrum_variance", "query_key_rank"),
-)
+)  # fmt: skip

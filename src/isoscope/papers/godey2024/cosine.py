@@ -90,19 +90,16 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 CLAIM = Claim(
-    name="cosine-by-layer",
-    title="Cosine by layer, across modalities and tokens",
+    "cosine-by-layer", "Cosine by layer, across modalities and tokens", experiment=experiment, judge=judge,
+    draw=draw,
     expected="Nearly all models are anisotropic in some layer: text by character or sub-word, causal "
     "or masked, images and speech alike.",
     method="Models of the same block are trained on each kind of data (two CNNs beside them), or public "
     "models are read at the scale full. Every layer's mean cosine is exact, over pairs of vectors of "
     "different sequences; layer 0 is what enters the first block and does not count, the last is what leaves "
     "the final norm, where there is one. Intervals are over seeds, of public models over sequences.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed=f"The paper gives no threshold: a layer is called anisotropic above {LEVEL:g}, and nearly "
     f"all are {NEARLY:.0%} of the models. That what leaves the final norm counts as a layer is our choice "
     "too; the verdict without it is told beside.",
     measures=("mean_cosine_between", "relative_drift"),
-)
+)  # fmt: skip

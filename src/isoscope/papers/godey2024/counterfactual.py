@@ -117,17 +117,13 @@ def _taken(rows: pd.DataFrame, measures: tuple[str, str, str], title: str) -> Ch
 
 
 CLAIM = Claim(
-    name="what-the-drift-does",
-    title="What the drift does to attention",
+    "what-the-drift-does", "What the drift does to attention", experiment=experiment, judge=judge, draw=draw,
     expected="The mean query, the same for every position, carries part of the sharpness: without it "
     "attention is more even, and more so than without a random vector of the same norm.",
     method="In every head of every trained Transformer the scores of the mean query are taken out of the "
     "scores (the layer's input is left as it is), and the rows of attention are read again on at most 64 "
     "sequences. The controls: a random vector in place of the mean query, and the entropy over keys other "
     "than the first. Intervals are over seeds, of public models over models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper does not take the drift out; this experiment is isoscope's own.",
     measures=("drift_share", AS_IS, WITHOUT, RANDOM, "sink_mass"),
-)
+)  # fmt: skip

@@ -222,24 +222,17 @@ _METHOD = (
     "p-values in the rows are nominal; the interval is over seeds, of public models over models."
 )
 CLAIM = Claim(
-    name="drift-correlation",
-    title="Anisotropy goes with drift",
+    "drift-correlation", "Anisotropy goes with drift", experiment=experiment, judge=judge, draw=draw,
     expected="In Transformers, layers whose vectors have a larger common mean (drift) are the more "
     "anisotropic.",
     method=_METHOD + " If norms were equal, the mean cosine would be the relative drift squared.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     measures=("mean_cosine_between", "drift", "relative_drift"),
-)
+)  # fmt: skip
 CONVOLUTIONAL_CLAIM = Claim(
-    name="convolutional-drift",
-    title="Not so in CNNs",
+    "convolutional-drift", "Not so in CNNs", experiment=experiment, judge=judge_convolutional,
+    draw=draw_convolutional,
     expected="In convolutional networks anisotropy does not follow the drift, as BatchNorm removes means.",
     method=_METHOD
     + " Each CNN, with BatchNorm and without, is held against the Transformers of the same seeds.",
-    experiment=experiment,
-    judge=judge_convolutional,
-    draw=draw_convolutional,
     measures=("mean_cosine_between", "drift"),
-)
+)  # fmt: skip

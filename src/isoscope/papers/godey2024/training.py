@@ -173,27 +173,21 @@ _METHOD = (
     "from step 0 to the last step, paired by seed."
 )
 DRIFT_CLAIM = Claim(
-    name="queries-and-keys",
-    title="Queries and keys drift together in training",
+    "queries-and-keys", "Queries and keys drift together in training", experiment=experiment,
+    judge=judge_drift, draw=draw_drift,
     expected="The mean query and the mean key of a head move away from the origin along parallel directions; "
     "in some heads the same way, in others opposite.",
     method=_METHOD + " Chance is the mean |cos| of two random directions, √(2/(π·dimensions of a head)).",
-    experiment=experiment,
-    judge=judge_drift,
-    draw=draw_drift,
     reconstructed="The paper shows clouds and histograms of models along training; the numbers that stand "
     "for them here, and what counts as parallel (more than chance), are ours, and so is that a sign occurs "
     f"where more than {RARE:g} of the heads have it. The clouds are of one head, at both ends; those of "
     "every head and step are on the page of each training: `isoscope report` with a folder of `models`.",
     measures=("query_relative_drift", "key_relative_drift", "query_key_cosine"),
-)
+)  # fmt: skip
 SCORES_CLAIM = Claim(
-    name="scores-and-entropy",
-    title="Scores grow and attention sharpens in training",
+    "scores-and-entropy", "Scores grow and attention sharpens in training", experiment=experiment,
+    judge=judge_scores, draw=draw_scores,
     expected="As queries and keys drift, scores spread and the entropy of attention falls.",
     method=_METHOD,
-    experiment=experiment,
-    judge=judge_scores,
-    draw=draw_scores,
     measures=("score_std", "normalised_entropy", "mean_cosine_between"),
-)
+)  # fmt: skip

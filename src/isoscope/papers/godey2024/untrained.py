@@ -133,25 +133,19 @@ _METHOD = (
     "of 512; `isoscope block` has more of it."
 )
 CLAIM = Claim(
-    name="untrained-block",
-    title="A common bias sharpens an untrained block",
+    "untrained-block", "A common bias sharpens an untrained block", experiment=experiment_post, judge=judge,
+    draw=draw,
     expected="In a fresh Transformer block, inputs that share a bias leave more alike, and with the norm of "
     "the bias the scores spread and attention becomes sharp.",
     method=_METHOD,
-    experiment=experiment_post,
-    judge=judge,
-    draw=draw,
     measures=("mean_cosine", "score_std", "normalised_entropy", "largest_weight", "drift_share"),
-)
+)  # fmt: skip
 PRE_CLAIM = Claim(
-    name="pre-norm-reversal",
-    title="Under pre-norm the effect reverses",
+    "pre-norm-reversal", "Under pre-norm the effect reverses", experiment=experiment_pre, judge=judge_pre,
+    draw=draw_pre,
     expected="Drift must enter after the normalisation: where inputs are normalised before attention, a "
     "large bias makes them alike and attention even.",
     method=_METHOD,
-    experiment=experiment_pre,
-    judge=judge_pre,
-    draw=draw_pre,
     reconstructed="The paper does not make this claim; it follows from LN(x + b) → LN(b).",
     measures=("normalised_entropy", "score_std"),
-)
+)  # fmt: skip

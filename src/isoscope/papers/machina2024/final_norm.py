@@ -82,18 +82,14 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 CLAIM = Claim(
-    name="final-norm",
-    title="The final norm is learnt for isotropy",
+    "final-norm", "The final norm is learnt for isotropy", experiment=experiment, judge=judge, draw=draw,
     expected="Isotropic models use their final LayerNorm to become so: its β points against the drift of "
     "what it is added to, and takes anisotropy away.",
     method="What enters the final norm is folded, on held-out text, at each of its stages: before, "
     "standardised, times γ, plus β; and with β := 0, γ := 1, and γ and β of the checkpoint halfway through "
     "training. Mean cosine, drift, IsoScore and I of each; intervals are over seeds, of public models over "
     "models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="All of it: the paper tells what it found in the final norm of large Pythia models, not "
     "how that was measured. IsoScore does not see β, which moves the mean only.",
     measures=("bias_cancels", "drift_removed_by_bias", COSINE, "relative_drift", "isoscore", I_OWN),
-)
+)  # fmt: skip

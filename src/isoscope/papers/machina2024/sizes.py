@@ -150,32 +150,26 @@ def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 SIZE = Claim(
-    name="small-against-large",
-    title="Large models are more isotropic than small ones",
+    "small-against-large", "Large models are more isotropic than small ones", experiment=experiment,
+    judge=judge_size, draw=draw_size,
     expected="The large Pythia models are isotropic where the small ones are not: I(W) of the output rises "
     "with size. If anisotropy is one property, that of hidden states falls with it.",
     method="Models of three widths, the same data and steps, the rate as 1/width: largest less smallest, "
     "paired by seed, at the last checkpoint. At the scale full: rank correlation with the number of "
     "parameters over the Pythia sizes.",
-    experiment=experiment,
-    judge=judge_size,
-    draw=draw_size,
     reconstructed="The paper compares sizes by their curves; that hidden states are asked too is ours. The "
     "rate is part of what is compared: with one rate for all widths the widest of the scale laptop learns "
     "least, and its I(W) is the lowest.",
     measures=(I_OWN, COSINE),
-)
+)  # fmt: skip
 EXISTENCE = Claim(
-    name="isotropic-transformers",
-    title="There are isotropic Transformers",
+    "isotropic-transformers", "There are isotropic Transformers", experiment=experiment,
+    judge=judge_existence, draw=draw_existence,
     expected="Anisotropy is not inherent: some trained Transformer is isotropic. Asked here of hidden "
     "states, as Godey et al. do: their mean cosine is near its null, 0, in every layer.",
     method="The largest mean cosine between sequences over all layers (what enters the first block and what "
     "leaves the last norm among them) of every trained model, on held-out text; intervals over seeds, of "
     "public models over sequences.",
-    experiment=experiment,
-    judge=judge_existence,
-    draw=draw_existence,
     reconstructed=f"The paper measures vocabulary matrices. Near the null is a mean cosine below {NEAR:g}.",
     measures=(COSINE,),
-)
+)  # fmt: skip

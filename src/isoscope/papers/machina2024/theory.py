@@ -122,31 +122,25 @@ _METHOD = (
     "below one in 10,000, frequent from one in 1,000 on. "
 )
 MATRIX = Claim(
-    name="frequency-theory",
-    title="The output does not drift as the theory of rare tokens says",
+    "frequency-theory", "The output does not drift as the theory of rare tokens says", experiment=experiment,
+    judge=judge_matrix, draw=draw_matrix,
     expected="Anisotropic models do not develop as theorised. The theory says: rare tokens are pushed the "
     "same way, away from the hidden states, so they lie further along the mean, are more alike, and share "
     "the direction of their gradient.",
     method=_METHOD
     + "Each of the three is measured on the rows of the output matrix; the gradient is that of "
     "the loss on held-out text. Not as expected is where all three are surely as the theory says.",
-    experiment=experiment,
-    judge=judge_matrix,
-    draw=draw_matrix,
     reconstructed="The paper argues from its curves; the three tests are ours, after Gao et al. 2019 and Biś "
     "et al. 2021.",
     measures=(CORRELATION, "mean_cosine_rare", "mean_cosine_frequent", "relative_drift_rare"),
-)
+)  # fmt: skip
 STATES = Claim(
-    name="frequency-hidden-states",
-    title="Hidden states are not anisotropic by token frequency",
+    "frequency-hidden-states", "Hidden states are not anisotropic by token frequency", experiment=experiment,
+    judge=judge_states, draw=draw_states,
     expected="If anisotropy does not come from rare tokens, hidden states of rare tokens are no more alike "
     "than those of frequent ones.",
     method=_METHOD + "Last hidden states of text that was trained on, each token type one vector against "
     "every other type; intervals over seeds.",
-    experiment=experiment,
-    judge=judge_states,
-    draw=draw_states,
     reconstructed=f"All of it. No more alike is a mean cosine that is larger by less than {ALIKE:g}.",
     measures=("mean_cosine_rare", "mean_cosine_frequent", "frequency_correlation"),
-)
+)  # fmt: skip

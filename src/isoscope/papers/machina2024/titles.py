@@ -97,17 +97,13 @@ def _dots(rows: pd.DataFrame) -> list[Series]:
 
 
 CLAIM = Claim(
-    name="both-titles",
-    title="Both titles side by side",
+    "both-titles", "Both titles side by side", experiment=experiment, judge=judge, draw=draw,
     expected="The title answers that of Godey et al., as though both spoke of one property: then hidden "
     "states are isotropic where the vocabulary is, and along training their mean cosine falls where I(W) "
     "rises.",
     method="The mean cosine of the last hidden states (that paper's number) and I(W) of the output (this "
     "paper's), of the same models at the same checkpoints: Spearman's correlation over steps, one a seed; "
     "intervals over seeds, of public models over models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The comparison is ours: neither paper measures what the other does.",
     measures=(COSINE, I_OWN),
-)
+)  # fmt: skip

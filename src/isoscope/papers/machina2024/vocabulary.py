@@ -179,40 +179,31 @@ def _scatters(points: pd.DataFrame) -> list[Chart]:
 
 _MEASURES = (I_OWN, I_UNIT, "partition_isotropy_float32")
 FALL = Claim(
-    name="vocabulary-along-training",
-    title="I(W) of the output falls along training",
+    "vocabulary-along-training", "I(W) of the output falls along training", experiment=experiment,
+    judge=judge_fall, draw=draw_fall,
     expected="Vocabulary matrices start isotropic, and training makes that of the output anisotropic in most "
     "models (Pythia-70m ends at .08).",
     method=WEIGHED + "I(W) = min Z/max Z over both signs of every eigenvector, in float64; because it hangs "
     "on the scale of the rows it must also fall with rows in units of their mean norm.",
-    experiment=experiment,
-    judge=judge_fall,
-    draw=draw_fall,
     reconstructed="The published form takes one sign of each eigenvector, as the linear algebra library "
     "gives it, in float32; it is drawn beside ours and decides nothing.",
     measures=_MEASURES,
-)
+)  # fmt: skip
 SIDES_CLAIM = Claim(
-    name="input-against-output",
-    title="The input is more isotropic than the output",
+    "input-against-output", "The input is more isotropic than the output", experiment=experiment,
+    judge=judge_sides, draw=draw_sides,
     expected="The matrix that tokens enter by stays nearly isotropic, the one they leave by does not: "
     "Pythia-70m has .96 against .08.",
     method=WEIGHED + "At the last checkpoint, paired by seed; tied models have one matrix and are left out.",
-    experiment=experiment,
-    judge=judge_sides,
-    draw=draw_sides,
     measures=(*_MEASURES, "mean_cosine", "isoscore"),
-)
+)  # fmt: skip
 CENTRING = Claim(
-    name="centring",
-    title="Without its mean a vocabulary is isotropic",
+    "centring", "Without its mean a vocabulary is isotropic", experiment=experiment, judge=judge_centring,
+    draw=draw_centring,
     expected="Taking the mean off the rows is enough to make both matrices nearly isotropic: .997 and .97 in "
     "Pythia-70m.",
     method=WEIGHED + "At the last checkpoint, raw, centred, and centred without the max(1, d/100) top "
     "directions.",
-    experiment=experiment,
-    judge=judge_centring,
-    draw=draw_centring,
     reconstructed=f"Nearly isotropic is an I(W) above {NEAR_ONE:g} here; the paper names no level.",
     measures=(I_OWN,),
-)
+)  # fmt: skip
