@@ -37,26 +37,11 @@ from isoscope.run.weigh.heads import head_points, weigh_heads
 from isoscope.run.weigh.localisation import KIND
 
 MEASURES = (
-    "mean_cosine_between",
-    "mean_cosine",
-    "relative_drift",
-    "mean_norm",
-    "isoscore",
-    "participation_ratio_split",
-    "effective_rank",
-    "rank_residual",
-    "normalised_entropy",
-    "attention_mass",
-    "largest_weight",
-    "score_std",
-    "largest_score",
-    "sink_mass",
-    "drift_share",
-    "normalised_entropy_without_drift",
-    "query_relative_drift",
-    "key_relative_drift",
-    "query_key_cosine",
-)
+    "mean_cosine_between", "mean_cosine", "relative_drift", "mean_norm", "isoscore",
+    "participation_ratio_split", "effective_rank", "rank_residual", "normalised_entropy", "attention_mass",
+    "largest_weight", "score_std", "largest_score", "sink_mass", "drift_share",
+    "normalised_entropy_without_drift", "query_relative_drift", "key_relative_drift", "query_key_cosine",
+)  # fmt: skip
 WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to
 
 Answer = tuple[list[Row], dict[str, object], pd.DataFrame]

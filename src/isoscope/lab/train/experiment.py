@@ -31,13 +31,9 @@ from isoscope.run.observe.observe import look
 from isoscope.run.observe.pictures import MOST
 
 WATCHED = (
-    *MEASURES,
-    "attention_mass",
-    "isoscore",
-    "participation_ratio_split",
-    "effective_rank",
+    *MEASURES, "attention_mass", "isoscore", "participation_ratio_split", "effective_rank",
     "intra_similarity",
-)
+)  # fmt: skip
 BATCH = 16  # held-out sequences that are looked at together
 USUAL = {"transformer": "pre", "cnn": "batch"}  # the models, and the norm that each has unless told
 

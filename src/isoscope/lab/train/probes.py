@@ -45,17 +45,14 @@ HISTORY = 20  # past steps that the search remembers; 100 find nothing more and 
 UNKNOWN = "<unk>"
 
 EXPLANATION: Mapping[str, object] = {
-    "family": "probe",
-    "title": "accuracy of a probe",
+    "family": "probe", "title": "accuracy of a probe",
     "formula": "share right of a logistic regression on the mean state of a sequence",
     "says": "How much of something that the model was not taught can be read off its states by a line.",
     "misleads": "A line that fails does not show that the states do not know. Two seeds may differ by more "
     "than the interval, which is of the judged examples alone.",
     "null": "the share of the most frequent class among the judged examples",
-    "interval": "Wilson's, over the judged examples",
-    "source": "isoscope",
-    "range": "0 to 1",
-}
+    "interval": "Wilson's, over the judged examples", "source": "isoscope", "range": "0 to 1",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

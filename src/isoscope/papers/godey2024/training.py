@@ -26,14 +26,9 @@ RARE = 0.05  # a sign that a smaller share of the heads has does not occur
 _BOUNDS = {"score_std": (0, math.inf), "normalised_entropy": (0, 1), "mean_cosine_between": (-1, 1)}
 OF_HEADS = ("query_relative_drift", "key_relative_drift", "query_key_cosine", "query_key_product")
 OF_SITES = (
-    "normalised_entropy",
-    "score_std",
-    "largest_score",
-    "mean_cosine_between",
-    "loss",
-    "query_drift",
+    "normalised_entropy", "score_std", "largest_score", "mean_cosine_between", "loss", "query_drift",
     "key_drift",
-)
+)  # fmt: skip
 
 
 def experiment(workshop: Workshop) -> Found:

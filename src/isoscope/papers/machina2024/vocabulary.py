@@ -30,13 +30,9 @@ SIDES = (INPUT, OUTPUT, TIED)
 NEAR_ONE = 0.9  # an I(W) above it is called near 1 here
 SHOWN = 400  # rows of a matrix in a scatter
 FORMS = {
-    "partition_isotropy_float32": "published",
-    "partition_isotropy_one_sign": "+ only",
-    I_OWN: "±",
-    I_UNIT: "± unit",
-    "partition_isotropy_first": "1st order",
-    "partition_isotropy_second": "2nd order",
-}
+    "partition_isotropy_float32": "published", "partition_isotropy_one_sign": "+ only", I_OWN: "±",
+    I_UNIT: "± unit", "partition_isotropy_first": "1st order", "partition_isotropy_second": "2nd order",
+}  # fmt: skip
 WEIGHED = (
     "Models of three widths learn the next sub-word, one width also with tied matrices; at checkpoints along "
     "training every row of the matrix counts. At the scale full: Pythia at 21 checkpoints and the contrast "

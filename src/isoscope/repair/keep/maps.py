@@ -129,11 +129,8 @@ class Clustered:
 Affine = Scaled | Projected | Turned
 Map = Affine | Clustered
 MAPS: dict[str, type[Map]] = {
-    "scaled": Scaled,
-    "projected": Projected,
-    "turned": Turned,
-    "clustered": Clustered,
-}
+    "scaled": Scaled, "projected": Projected, "turned": Turned, "clustered": Clustered,
+}  # fmt: skip
 M = TypeVar("M", bound=Map)
 
 
