@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.before_after import SHOWN
-from isoscope.repair.fit.kinds import parse
+from isoscope.repair.fit.kinds import KINDS, parse
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.hubs import hub_outcomes
@@ -24,7 +25,7 @@ from isoscope.repair.impact.maps import Character, cannot_matter, character
 from isoscope.repair.impact.outcome import Array, Outcome
 from isoscope.repair.impact.overlap import Split
 from isoscope.repair.impact.states import Encoded
-from isoscope.repair.impact.tasks import Look, some
+from isoscope.repair.impact.tasks import some
 from isoscope.repair.impact.verdict import Change, changed
 from isoscope.repair.impact.words import CHANGE
 from isoscope.repair.keep.repair import Repair
@@ -34,6 +35,7 @@ from isoscope.sites import Site
 
 AS_IT_IS = "as it is"
 REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
+"""The repairs that are judged where none are named."""
 MOST = 4096  # judged texts of which geometry and hubs are read
 Progress = Callable[[int, int | None], None]
 
@@ -65,8 +67,12 @@ class Judged:
             for each in self.outcomes
             if each.left_out
         }
-        told = self.repair.notes if self.repair else ()
-        mine = [note if note.startswith(f"{self.label}:") else f"{self.label}: {note}" for note in told]
+        told = list(self.repair.notes) if self.repair else []
+        plain = int(
+            bool(self.repair and self.repair.left_out)
+        )  # the others begin with the name of their step
+        named = self.label in {kind.name for kind in KINDS}
+        mine = [text if named and at >= plain else f"{self.label}: {text}" for at, text in enumerate(told)]
         return [*sorted(lost), *mine, *self.remarks]
 
 
@@ -120,7 +126,7 @@ def judge(
             refused.append(reason)
             found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
             continue
-        look = _look(encoded, site, repair)
+        look = partial(_look, encoded, site, repair)
         outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
         cloud = look(sample)
         cloud = cloud[np.isfinite(cloud).all(1)]
@@ -130,10 +136,8 @@ def judge(
         changes = []
         if repair is not None:
             kind = character(repair, size)
-            changes = [
-                changed(before, after, _reason(kind, before, after), seed)
-                for before, after in zip(found[0].outcomes, outcomes, strict=True)
-            ]
+            pairs = zip(found[0].outcomes, outcomes, strict=True)
+            changes = [changed(one, two, _reason(kind, one, two), seed) for one, two in pairs]
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
         if progress is not None:
             progress(done, len(recipes) + 1)
@@ -178,12 +182,9 @@ def refuse_constant(vectors: Tensor, what: str) -> None:
         raise IsoscopeError(f"{what} all have the same vector; choose other layers or another --pool.")
 
 
-def _look(encoded: Encoded, site: Site, repair: Repair | None) -> Look:
-    def look(texts: Sequence[str]) -> Array:
-        vectors = encoded.exact(site, texts)
-        return vectors if repair is None else repair.apply(vectors)
-
-    return look
+def _look(encoded: Encoded, site: Site, repair: Repair | None, texts: Sequence[str]) -> Array:
+    vectors = encoded.exact(site, texts)
+    return vectors if repair is None else repair.apply(vectors)
 
 
 def _distinct(texts: Sequence[str], encoded: Encoded) -> list[str]:

@@ -16,13 +16,12 @@ import torch
 from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.before_after import SHOWN
-from isoscope.repair.impact.digest import digest, hashed, measures_of
 from isoscope.repair.impact.files import read_texts
-from isoscope.repair.impact.impact import judge, known, parse_repairs, refuse_too_many
+from isoscope.repair.impact.impact import REPAIRS, judge, known, parse_repairs, refuse_too_many
 from isoscope.repair.impact.overlap import Split, hold_apart
 from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs
-from isoscope.repair.impact.tasks import Task, labelled, pairs, some, sought
+from isoscope.repair.impact.tasks import Task, hashed, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
 from isoscope.results.place import default_out
 from isoscope.results.run import Run
@@ -33,7 +32,6 @@ from isoscope.run.telling import SILENT, Progress, Telling
 from isoscope.sites import Site
 
 SPOKEN = "perplexity"
-REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def run_of(made: Ready) -> Run:
     facts, asked = made.model.facts(), made.question
     question: dict[str, object] = {key: facts[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(made.model.module)
-    question["tasks"] = {task.name: digest(task) for task in made.split.tasks}
+    question["tasks"] = {task.name: task.digest() for task in made.split.tasks}
     question["fit"] = {
         "data": asked.fit or "the fitting part of --labels",
         "texts": hashed(made.split.fitted),
@@ -152,8 +150,10 @@ def run_of(made: Ready) -> Run:
         question["text"] = {"judged": made.spoken.judged.facts(), "fitted": made.spoken.fitted.facts()}
     cloud = describe(torch.eye(3), measures=SHOWN)
     run = new_run("impact", made.model.name, question, cloud.measures)
-    spoken = made.spoken.name if made.spoken else ""
-    return replace(run, measures={**run.measures, **explanations(measures_of(made.split.tasks, spoken))})
+    scores = [(score, task.name) for task in made.split.tasks for score in task.named]
+    scores += [("hub_skewness", ""), ("anti_hubs", "")]
+    scores += [("perplexity", made.spoken.name)] if made.spoken else []
+    return replace(run, measures={**run.measures, **explanations(scores)})
 
 
 def vectors_of(made: Ready, folder: RunFolder, progress: Progress | None = None) -> Encoded | None:

@@ -49,57 +49,36 @@ _BASES: Mapping[str, Mapping[str, str]] = {
     },
 }  # fmt: skip
 _ALIKE: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "accuracy_ridge": (
-        "accuracy",
-        {
-            "title": "accuracy of a ridge",
-            "formula": "the same on vectors as they are, the ridge relative to their variance",
-        },
-    ),
-    "accuracy_unpenalised": (
-        "accuracy",
-        {"title": "accuracy of an unpenalised probe", "formula": "the same without a ridge"},
-    ),
-    "recall_10": (
-        "recall_1",
-        {
-            "title": "recall at 10",
-            "formula": "share of queries with a right document among the 10 nearest",
-        },
-    ),
-    "reciprocal_rank": (
-        "recall_1",
-        {
-            "title": "mean reciprocal rank",
-            "formula": "mean of 1/rank of the first right document; a tie counts against it",
-        },
-    ),
-    "anti_hubs": (
-        "hub_skewness",
-        {
-            "title": "share of anti-hubs",
-            "formula": "share of vectors that are among nobody's 10 nearest",
-            "says": "How many vectors no search would find; less is better.",
-            "null": "e^−k: neighbours chosen by chance",
-            "range": "0 to 1",
-        },
-    ),
-}
+    "accuracy_ridge": ("accuracy", {
+        "title": "accuracy of a ridge",
+        "formula": "the same on vectors as they are, the ridge relative to their variance"}),
+    "accuracy_unpenalised": ("accuracy", {
+        "title": "accuracy of an unpenalised probe", "formula": "the same without a ridge"}),
+    "recall_10": ("recall_1", {
+        "title": "recall at 10", "formula": "share of queries with a right document among the 10 nearest"}),
+    "reciprocal_rank": ("recall_1", {
+        "title": "mean reciprocal rank",
+        "formula": "mean of 1/rank of the first right document; a tie counts against it"}),
+    "anti_hubs": ("hub_skewness", {
+        "title": "share of anti-hubs", "formula": "share of vectors that are among nobody's 10 nearest",
+        "says": "How many vectors no search would find; less is better.",
+        "null": "e^−k: neighbours chosen by chance", "range": "0 to 1"}),
+}  # fmt: skip
 
 
-def explanations(measures: Iterable[str]) -> dict[str, dict[str, object]]:
-    """What is told of these measures (``spearman.sts``), and of the change of each.
+def explanations(scores: Iterable[tuple[str, str]]) -> dict[str, dict[str, object]]:
+    """Explain scores, each with the name of its task or none, and the change of each.
 
-    >>> told = explanations(["spearman.sts"])
+    >>> told = explanations([("spearman", "sts")])
     >>> told["spearman.sts"]["title"], told["spearman.sts.change"]["title"]
     ('Spearman, sts', 'change of Spearman, sts')
     """
     told: dict[str, dict[str, object]] = {}
-    for measure in measures:
-        base, _, task = measure.partition(".")
-        like, own = _ALIKE.get(base, (base, {}))
+    for score, task in scores:
+        like, own = _ALIKE.get(score, (score, {}))
         words: dict[str, object] = {**_BASES[like], **own, "family": "impact", "source": "isoscope"}
         words["title"] = f"{words['title']}{f', {task}' if task else ''}"
+        measure = f"{score}.{task}" if task else score
         told[measure] = words
         told[f"{measure}{CHANGE}"] = {
             **words,
@@ -112,5 +91,5 @@ def explanations(measures: Iterable[str]) -> dict[str, dict[str, object]]:
     return told
 
 
-EXPLANATIONS = explanations([*_BASES, *_ALIKE])
+EXPLANATIONS = explanations((score, "") for score in (*_BASES, *_ALIKE))
 """What is told of every score and of its change, without the name of a task."""
