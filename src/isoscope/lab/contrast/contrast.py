@@ -9,11 +9,9 @@ machines. What is read of a trial is in contrast_trial.py, what a contrast says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -29,6 +27,7 @@ from isoscope.lab.contrast.trial import (
     told_besides,
     try_,
 )
+from isoscope.lab.processes import in_processes
 from isoscope.lab.train.experiment import Experiment
 from isoscope.measures.table import choose
 from isoscope.results.run import Run
@@ -184,17 +183,6 @@ def _answers(trials: Sequence[Trial], run: str, device: str, parallel: int) -> I
     if parallel == 1 or len(trials) < 2:
         yield from ((trial, try_(trial, run, device)) for trial in trials)
         return
-    threads = max(1, torch.get_num_threads() // parallel)
-    workers = ProcessPoolExecutor(
-        parallel, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
-    )
-    try:
-        waited = {workers.submit(try_, trial, run, device): trial for trial in trials}
-        yield from ((waited[each], each.result()) for each in as_completed(waited))
-    except BrokenProcessPool as reason:
-        raise IsoscopeError(
-            "a process of --parallel ended by itself, perhaps for want of memory; what was finished is kept, "
-            "take fewer and run the same command again."
-        ) from reason
-    finally:
-        workers.shutdown(cancel_futures=True)
+    begin = partial(torch.set_num_threads, max(1, torch.get_num_threads() // parallel))
+    for place, answer in in_processes(partial(try_, run=run, device=device), trials, parallel, begin):
+        yield trials[place], answer

@@ -28,11 +28,7 @@ KEPT = (*PLANES, *PLANES.values(), *SHARES.values(), "trace_square", "lean", "qu
 
 def experiment(workshop: Workshop) -> Found:
     """The heads of language models by character, along training, and of public models where they are read."""
-    asked = [
-        (MODEL, seed, workshop.experiment("characters", seed=seed, size="trajectory"))
-        for seed in range(workshop.seeds)
-    ]
-    ended, lost = workshop.train(asked)
+    ended, lost = workshop.train(workshop.along_training(MODEL))
     parts = [rows for rows, _ in looked(workshop, [along_steps(each, workshop.device) for each in ended])]
     every = pd.concat([*parts, lost, public(workshop)], ignore_index=True)
     kept = every[every["measure"].isin([*KEPT, FAILED])]

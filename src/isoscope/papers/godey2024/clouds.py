@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from isoscope.papers.lines import dots
 from isoscope.papers.workshop import Trained
 from isoscope.results.points import points_frame
 from isoscope.results.store import read_run
 from isoscope.results.trajectory import trajectory
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random axes"}
 NAMES = {"query": "queries", "key": "keys"}
@@ -56,10 +57,7 @@ def draw_clouds(points: pd.DataFrame) -> list[Chart]:
         if not len(own):
             continue
         layer, head = int(own["layer"].iloc[0]), int(own["head"].iloc[0])
-        dots = [
-            Series(str(name), part["x"].tolist(), part["y"].tolist(), style="dots")
-            for name, part in own.groupby("series", sort=False)
-        ]
+        clouds = [dots(str(name), part, "x", "y") for name, part in own.groupby("series", sort=False)]
         remark = f"layer {layer}, head {head} of one seed; each step has its own axes"
-        charts.append(Chart(title, "1st axis", "2nd", dots, remark=remark, centred=True))
+        charts.append(Chart(title, "1st axis", "2nd", clouds, remark=remark, centred=True))
     return charts

@@ -8,7 +8,7 @@ from isoscope.formatting import listed
 from isoscope.papers.claims import WORDS, Claim, Found, Verdict, lacking, measured
 from isoscope.papers.godey2024.arms import states
 from isoscope.papers.intervals import of_row, over_seeds, within
-from isoscope.papers.lines import along
+from isoscope.papers.lines import curves
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
@@ -73,19 +73,12 @@ def _share(found: dict[str, Reading]) -> tuple[bool | None, list[str], list[str]
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The mean cosine and the relative drift along layers, a curve a model."""
     there = at_the_end(measured(rows))
-    titles = {"mean_cosine_between": "Mean cosine between sequences", "relative_drift": "Relative drift"}
+    cosine, drift = (there[there["measure"] == name] for name in ("mean_cosine_between", "relative_drift"))
+    level = ((LEVEL, "anisotropic"),)
+    lines = curves(cosine, "layer", bounds=(-1, 1))
     return [
-        Chart(
-            title,
-            "layer",
-            "",
-            [
-                along(part, "layer", str(model), (0, 1) if measure == "relative_drift" else (-1, 1))
-                for model, part in there[there["measure"] == measure].groupby("model", sort=False)
-            ],
-            levels=((LEVEL, "anisotropic"),) if measure == "mean_cosine_between" else (),
-        )
-        for measure, title in titles.items()
+        Chart("Mean cosine between sequences", "layer", "", lines, levels=level),
+        Chart("Relative drift", "layer", "", curves(drift, "layer", bounds=(0, 1))),
     ]
 
 

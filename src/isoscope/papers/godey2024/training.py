@@ -14,9 +14,9 @@ import pandas as pd
 
 from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
-from isoscope.papers.godey2024.clouds import clouds, draw_clouds
-from isoscope.papers.intervals import by_seed, over, paired
-from isoscope.papers.lines import along
+from isoscope.papers.godey2024.clouds import NAMES, clouds, draw_clouds
+from isoscope.papers.intervals import by_seed, over, over_seeds, paired
+from isoscope.papers.lines import along, curves
 from isoscope.papers.workshop import Workshop, read_training
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart, Series
@@ -33,16 +33,11 @@ OF_SITES = (
 
 def experiment(workshop: Workshop) -> Found:
     """Rows of heads and of sites at every step that was looked at."""
-    asked = [
-        (MODEL, seed, workshop.experiment("characters", seed=seed, size="trajectory"))
-        for seed in range(workshop.seeds)
+    ended, lost = workshop.train(workshop.along_training(MODEL))
+    parts = [
+        read_training(each.folder, measures, model=MODEL, seed=each.seed, heads=heads, steps="all")
+        for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES)))
     ]
-    ended, lost = workshop.train(asked)
-    parts: list[pd.DataFrame] = []
-    for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES))):
-        parts.append(
-            read_training(each.folder, measures, model=MODEL, seed=each.seed, heads=heads, steps="all")
-        )
     own = workshop.scale.trajectory
     chance = math.sqrt(2 / (math.pi * (own.width // own.heads)))
     rows = pd.concat([*parts, lost], ignore_index=True)
@@ -61,16 +56,11 @@ def cosines(rows: pd.DataFrame) -> tuple[Reading, Reading, float]:
     """At the last step: mean |cos(q̄, k̄)| over heads; share of the rarer sign; what chance gives the first."""
     own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna() & rows["head"].notna()]
     last = own[own["step"] == own["step"].max()]
-    sizes = over_seeds_of(last.assign(value=last["value"].abs()))
+    sizes = over_seeds(last.assign(value=last["value"].abs()))
     shares = [
         min((part["value"] > 0).mean(), (part["value"] < 0).mean()) for _, part in last.groupby("revision")
     ]
     return sizes, over([float(share) for share in shares]), float(last["null"].max())
-
-
-def over_seeds_of(rows: pd.DataFrame) -> Reading:
-    """Over seeds, each the mean of its rows."""
-    return over(list(by_seed(rows).values()))
 
 
 def judge_drift(rows: pd.DataFrame) -> Verdict:
@@ -90,7 +80,7 @@ def judge_drift(rows: pd.DataFrame) -> Verdict:
 def _peaks(rows: pd.DataFrame) -> str:
     """When each drift was largest: it need not grow all the way."""
     told = []
-    for what, name in (("query", "queries"), ("key", "keys")):
+    for what, name in NAMES.items():
         own = rows[rows["measure"] == f"{what}_relative_drift"]
         means = own[own["value"].notna()].groupby("step")["value"].mean()
         told.append(f"of {name} at step {means.idxmax()} ({short(float(means.max()))})")
@@ -112,12 +102,9 @@ def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     rows = _after_none(rows)
     drifts = [
         along(rows[rows["measure"] == f"{what}_relative_drift"], "step", name, (0, 1))
-        for what, name in (("query", "queries"), ("key", "keys"))
+        for what, name in NAMES.items()
     ]
-    norms = [
-        along(rows[rows["measure"] == f"{what}_drift"], "step", name)
-        for what, name in (("query", "queries"), ("key", "keys"))
-    ]
+    norms = [along(rows[rows["measure"] == f"{what}_drift"], "step", name) for what, name in NAMES.items()]
     own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna()]
     own = own[own["revision"] == own["revision"].min()] if len(own) else own
     lines = [
@@ -149,9 +136,7 @@ def draw_scores(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ("mean_cosine_between", "Mean cosine between sequences"),
     ):
         own = rows[(rows["measure"] == measure) & rows["layer"].notna() & (rows["layer"] > 0)]
-        lines = [
-            along(part, "step", f"layer {layer}", _BOUNDS[measure]) for layer, part in own.groupby("layer")
-        ]
+        lines = curves(own, "step", "layer", _BOUNDS[measure])
         charts.append(Chart(title, "step", "", lines, log_x=True, ordered=True))
     loss = along(rows[rows["measure"] == "loss"], "step", "loss")
     return [*charts, Chart("Loss on what is held out", "step", "nats", [loss], log_x=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
 from isoscope.papers.machina2024.along import EARLIER, along_training
 from isoscope.papers.machina2024.judging import (
     I_OWN,
@@ -47,10 +47,9 @@ def experiment(workshop: Workshop) -> Found:
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """β must point against the drift that γ leaves, and the mean cosine must fall by it."""
-    there = measured(rows)
-    cancels = levels(pick(there, "norm", "bias_cancels"))
-    removed = levels(pick(there, "norm", "drift_removed_by_bias"))
-    change = changes(pick(there, SCALED, COSINE), pick(there, OUTPUT, COSINE))
+    cancels = levels(pick(rows, "norm", "bias_cancels"))
+    removed = levels(pick(rows, "norm", "drift_removed_by_bias"))
+    change = changes(pick(rows, SCALED, COSINE), pick(rows, OUTPUT, COSINE))
     said = (
         f"At the last checkpoint the cosine of β with the drift's opposite is {brief(cancels)}; β removes a "
         f"share of {brief(removed)} of the drift, and changes the mean cosine between sequences by "
@@ -64,10 +63,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Does β cancel the drift, along training; then the stages and the edits at the end."""
-    there = measured(rows)
     charts = [
-        over_steps(there, "norm", "bias_cancels", "Does β cancel the drift: cos(β, −E[γ⊙x̂])"),
-        over_steps(there, "norm", "drift_removed_by_bias", "Share of the drift that β removes"),
+        over_steps(rows, "norm", "bias_cancels", "Does β cancel the drift: cos(β, −E[γ⊙x̂])"),
+        over_steps(rows, "norm", "drift_removed_by_bias", "Share of the drift that β removes"),
     ]
     for measure, title in (
         (COSINE, "Mean cosine by stage"),
@@ -75,9 +73,9 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ("isoscore", "IsoScore by stage"),
         (I_OWN, "I of the hidden states by stage"),
     ):
-        places = {name: pick(there, kind, measure) for kind, name in STAGES.items()}
+        places = {name: pick(rows, kind, measure) for kind, name in STAGES.items()}
         charts.append(side_by_side(title, places, remark="last checkpoint"))
-    edits = {name: pick(there, kind, COSINE) for kind, name in EDITS.items()}
+    edits = {name: pick(rows, kind, COSINE) for kind, name in EDITS.items()}
     return drawn([*charts, side_by_side("Mean cosine after edits", edits, remark="last checkpoint")])
 
 

@@ -17,7 +17,7 @@ from isoscope.formatting import short, spread
 from isoscope.measures.table import MEASURES
 from isoscope.papers.claims import Verdict, all_of, lacking
 from isoscope.papers.intervals import over, paired
-from isoscope.papers.lines import along, series
+from isoscope.papers.lines import curves, series
 from isoscope.results.reading import Reading
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, Series
@@ -126,10 +126,7 @@ def over_steps(
     own = pick(rows, kinds, measure, "all")
     own = own[own["step"].notna()]
     bounds = _BOUNDS.get(measure, (-math.inf, math.inf))
-    lines = [
-        _from_half(along(part, "step", str(model), bounds))
-        for model, part in own.groupby("model", sort=False)
-    ]
+    lines = [_from_half(line) for line in curves(own, "step", bounds=bounds)]
     return Chart(title, STEP, y, lines, log_x=True, remark=remark or "step 0 at 1/2")
 
 
@@ -162,5 +159,4 @@ def side_by_side(
 
 
 def _from_half(line: Series) -> Series:
-    x = [0.5 if at == 0 else at for at in line.x]
-    return Series(line.name, x, line.y, line.low, line.high, line.style)
+    return replace(line, x=[0.5 if at == 0 else at for at in line.x])

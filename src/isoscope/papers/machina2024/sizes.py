@@ -8,9 +8,9 @@ import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, lacking, measured
 from isoscope.papers.intervals import correlation, of_row, over_seeds, paired, widened
-from isoscope.papers.lines import along, series
+from isoscope.papers.lines import at_place, curves, series
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.arms import SIZES
+from isoscope.papers.machina2024.arms import CONTRASTS, SIZES
 from isoscope.papers.machina2024.judging import (
     I_OWN,
     I_UNIT,
@@ -24,7 +24,7 @@ from isoscope.papers.machina2024.judging import (
     pick,
     told,
 )
-from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS
+from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS, TIED
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
@@ -43,10 +43,9 @@ def experiment(workshop: Workshop) -> Found:
 
 def judge_size(rows: pd.DataFrame) -> Verdict:
     """I(W) of the output must rise with size, at unit norm too, and hidden states' mean cosine fall."""
-    there = measured(rows)
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
     asked = ((OUTPUT, I_OWN), (OUTPUT, I_UNIT), ("output", COSINE))
-    matrix, unit, states = (_with_size(pick(there, *what), sizes) for what in asked)
+    matrix, unit, states = (_with_size(pick(rows, *what), sizes) for what in asked)
     names = sorted(sizes, key=lambda name: sizes[name])
     seeded = not set(names) <= set(SIZES)
     how = f"From {names[0]} to {names[-1]}" if seeded and names else "In rank correlation with size"
@@ -61,7 +60,8 @@ def judge_size(rows: pd.DataFrame) -> Verdict:
 def _sizes(rows: pd.DataFrame) -> list[tuple[object, pd.Series]]:
     """Parameters of the models that differ in size alone: tied ones and other recipes are left out."""
     own = pick(rows, "model", PARAMETERS)
-    own = own[own["model"].isin(SIZES) | own["model"].str.fullmatch(r"width \d+")]
+    others = {*CONTRASTS, *rows.loc[rows["kind"] == TIED, "model"]}
+    own = own[~own["model"].isin(others)]
     return list(own.groupby("model", sort=False)["value"])
 
 
@@ -104,8 +104,7 @@ def _largest(rows: pd.DataFrame) -> Reading:
 
 def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both against size at the end, and the loss that each size came to."""
-    there = measured(rows)
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
     wanted = (
         ("I(W) of the output", OUTPUT, I_OWN),
         ("The same at unit norm", OUTPUT, I_UNIT),
@@ -114,39 +113,33 @@ def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     )
     charts = []
     for title, kind, measure in wanted:
-        own = pick(there, kind, measure)
-        dots = []
-        for name, size in sizes.items():
-            mine = own[own["model"] == name]
-            if len(mine):
-                dots.append(series(name, [size], [_at_end(mine)], "dots"))
-        if dots:
-            charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
-    return charts
-
-
-def _at_end(rows: pd.DataFrame) -> Reading:
-    return over_seeds(rows) if len(rows) > 1 else of_row(rows.iloc[0])
+        own = pick(rows, kind, measure)
+        each = {name: own[own["model"] == name] for name in sizes}
+        dots = [
+            series(name, [sizes[name]], [at_place(mine)], "dots") for name, mine in each.items() if len(mine)
+        ]
+        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
+    return drawn(charts)
 
 
 def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The mean cosine by layer at the end, and along training behind the last norm."""
-    there = measured(rows)
-    own = pick(there, "layer", COSINE)
-    layers = [along(part, "layer", str(model)) for model, part in own.groupby("model", sort=False)]
-    charts = [
-        Chart(
-            "Mean cosine by layer",
-            "layer",
-            "",
-            layers,
-            levels=((NEAR, "isotropic below"),),
-            remark="last checkpoint",
-        ),
-        over_steps(there, "output", COSINE, "Mean cosine behind the last norm"),
-        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
-    ]
-    return drawn(charts)
+    own = pick(rows, "layer", COSINE)
+    level = ((NEAR, "isotropic below"),)
+    return drawn(
+        [
+            Chart(
+                "Mean cosine by layer",
+                "layer",
+                "",
+                curves(own, "layer"),
+                levels=level,
+                remark="last checkpoint",
+            ),
+            over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
+            over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
+        ]
+    )
 
 
 SIZE = Claim(

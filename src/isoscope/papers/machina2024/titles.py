@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_below
 from isoscope.papers.intervals import correlation, over
+from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.judging import (
     I_OWN,
@@ -38,21 +39,22 @@ def experiment(workshop: Workshop) -> Found:
 def followed(rows: pd.DataFrame) -> pd.DataFrame:
     """Spearman's correlation over steps of the hidden states' A with the output's I(W), a row a training."""
     found = []
-    states, matrices = (
-        pick(rows, kinds, name, "all") for kinds, name in (("output", COSINE), (OUTPUTS, I_OWN))
-    )
-    both = states.merge(matrices, on=["model", "revision", "step"], suffixes=("", "_matrix"))
-    for (model, revision), own in both.groupby(["model", "revision"], sort=False):
+    for (model, revision), own in _both(rows).groupby(["model", "revision"], sort=False):
         value = correlation(own["value"].tolist(), own["value_matrix"].tolist()).value
         found.append({"model": model, "revision": revision, "seed": own["seed"].iloc[0], "value": value})
     return pd.DataFrame(found, columns=["model", "revision", "seed", "value"])
 
 
+def _both(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the last hidden states' mean cosine, each beside the output's I(W) at the same step."""
+    states, matrix = pick(rows, "output", COSINE, "all"), pick(rows, OUTPUTS, I_OWN, "all")
+    return states.merge(matrix, on=["model", "revision", "step"], suffixes=("", "_matrix"))
+
+
 def judge(rows: pd.DataFrame) -> Verdict:
     """A must be low where I(W) is high, along training: their rank correlation below 0."""
-    there = measured(rows)
-    found = {group: over(list(own.values())) for group, own in by_group(followed(there)).items()}
-    states, matrices = levels(pick(there, "output", COSINE)), levels(pick(there, OUTPUTS, I_OWN))
+    found = {group: over(list(own.values())) for group, own in by_group(followed(rows)).items()}
+    states, matrices = levels(pick(rows, "output", COSINE)), levels(pick(rows, OUTPUTS, I_OWN))
     said = (
         f"Along training the rank correlation of the hidden states' mean cosine with the output's I(W) is "
         f"{brief(found)}. At the end the mean cosine is {brief(states)}, and I(W) {brief(matrices)}."
@@ -63,37 +65,31 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
-    there = measured(rows)
-    charts = [
-        over_steps(
-            there, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
-        ),
-        over_steps(there, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
-        over_steps(there, INPUT, I_OWN, "I(W) of the input", "I(W)"),
-        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
-        Chart(
-            "One against the other, a dot a checkpoint",
-            "I(W) of the output",
-            "mean cosine of hidden states",
-            _dots(there),
-            remark="mean over seeds",
-        ),
-    ]
-    return drawn(charts)
+    return drawn(
+        [
+            over_steps(
+                rows, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
+            ),
+            over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
+            over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
+            over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
+            Chart(
+                "One against the other, a dot a checkpoint",
+                "I(W) of the output",
+                "mean cosine of hidden states",
+                _dots(rows),
+                remark="mean over seeds",
+            ),
+        ]
+    )
 
 
 def _dots(rows: pd.DataFrame) -> list[Series]:
-    states, matrices = (
-        pick(rows, kinds, name, "all") for kinds, name in (("output", COSINE), (OUTPUTS, I_OWN))
-    )
-    both = states.merge(matrices, on=["model", "revision", "step"], suffixes=("", "_matrix"))
-    dots = []
-    for model, own in both.groupby("model", sort=False):
-        means = own.groupby("step")[["value", "value_matrix"]].mean()
-        steps = [f"step {step}" for step in means.index]
-        x, y = means["value_matrix"].tolist(), means["value"].tolist()
-        dots.append(Series(str(model), x, y, style="dots", told=steps))
-    return dots
+    found = []
+    for model, own in _both(rows).groupby("model", sort=False):
+        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
+        found.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
+    return found
 
 
 CLAIM = Claim(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
+from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
+from isoscope.papers.machina2024.frequency import OF_FREQUENCY
 from isoscope.papers.machina2024.judging import (
     I_OWN,
     I_UNIT,
@@ -24,7 +26,7 @@ from isoscope.papers.machina2024.judging import (
 )
 from isoscope.papers.machina2024.weighing import CENTRED, INPUT, OUTPUT, TIED, WITHOUT_TOP
 from isoscope.papers.workshop import Workshop
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 SIDES = (INPUT, OUTPUT, TIED)
 NEAR_ONE = 0.9  # an I(W) above it is called near 1 here
@@ -44,15 +46,13 @@ def experiment(workshop: Workshop) -> Found:
     """Vocabulary matrices of every model along training, in all their forms."""
     rows, points = along_training(workshop)
     kinds = [f"{side}{form}" for side in SIDES for form in ("", CENTRED, WITHOUT_TOP)]
-    by_frequency = rows["measure"].str.contains("_rare|_middle|_freq|^freq")
-    return Found(chosen(rows, rows["kind"].isin(kinds) & ~by_frequency), points)
+    return Found(chosen(rows, rows["kind"].isin(kinds) & ~rows["measure"].isin(OF_FREQUENCY)), points)
 
 
 def judge_fall(rows: pd.DataFrame) -> Verdict:
     """I(W) of the output must fall from first to last checkpoint, at its own scale and at unit norm."""
-    there = measured(rows)
     own, unit = (
-        changes(pick(there, OUTPUTS, measure, "first"), pick(there, OUTPUTS, measure, "last"))
+        changes(pick(rows, OUTPUTS, measure, "first"), pick(rows, OUTPUTS, measure, "last"))
         for measure in (I_OWN, I_UNIT)
     )
     said = (
@@ -65,9 +65,8 @@ def judge_fall(rows: pd.DataFrame) -> Verdict:
 
 def judge_sides(rows: pd.DataFrame) -> Verdict:
     """The input must be more isotropic than the output, at its own scale and at unit norm."""
-    there = measured(rows)
-    own, unit = (changes(pick(there, OUTPUT, each), pick(there, INPUT, each)) for each in (I_OWN, I_UNIT))
-    entering, leaving = (levels(pick(there, side, I_OWN)) for side in (INPUT, OUTPUT))
+    own, unit = (changes(pick(rows, OUTPUT, each), pick(rows, INPUT, each)) for each in (I_OWN, I_UNIT))
+    entering, leaving = (levels(pick(rows, side, I_OWN)) for side in (INPUT, OUTPUT))
     said = (
         f"At the end I(W) of the input is {brief(entering)}, of the output {brief(leaving)}; the input's is "
         f"larger by {brief(own)}, at unit norm by {brief(unit)}."
@@ -78,11 +77,10 @@ def judge_sides(rows: pd.DataFrame) -> Verdict:
 
 def judge_centring(rows: pd.DataFrame) -> Verdict:
     """Without its mean every matrix must be near 1."""
-    there = measured(rows)
-    found = {side: levels(pick(there, f"{side}{CENTRED}", I_OWN)) for side in SIDES}
+    found = {side: levels(pick(rows, f"{side}{CENTRED}", I_OWN)) for side in SIDES}
     names = {INPUT: "input", OUTPUT: "output", TIED: "tied matrix"}
     parts = [f"of the {names[side]} {brief(own)}" for side, own in found.items() if own]
-    top = levels(pick(there, [f"{side}{WITHOUT_TOP}" for side in OUTPUTS], I_OWN))
+    top = levels(pick(rows, [f"{side}{WITHOUT_TOP}" for side in OUTPUTS], I_OWN))
     said = (
         f"Without the mean I(W) is {', '.join(parts)}, to be above {NEAR_ONE:g}"
         f"{f'; without the top directions of the output too it is {brief(top)}' if top else ''}."
@@ -94,47 +92,46 @@ def judge_centring(rows: pd.DataFrame) -> Verdict:
 
 def draw_fall(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Output and input along training, at their own scale and at unit norm; what the form makes of it."""
-    there = measured(rows)
-    forms = {name: pick(there, OUTPUTS, measure) for measure, name in FORMS.items()}
-    charts = [
-        with_null(over_steps(there, OUTPUTS, I_OWN, "I(W) of the output"), there, OUTPUTS, I_OWN),
-        with_null(over_steps(there, OUTPUTS, I_UNIT, "The same at unit norm"), there, OUTPUTS, I_UNIT),
-        over_steps(there, OUTPUTS, "mean_norm", "Mean norm of its rows"),
-        over_steps(there, INPUT, I_OWN, "I(W) of the input"),
-        side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
-    ]
-    return drawn(charts)
+    forms = {name: pick(rows, OUTPUTS, measure) for measure, name in FORMS.items()}
+    return drawn(
+        [
+            with_null(over_steps(rows, OUTPUTS, I_OWN, "I(W) of the output"), rows, OUTPUTS, I_OWN),
+            with_null(over_steps(rows, OUTPUTS, I_UNIT, "The same at unit norm"), rows, OUTPUTS, I_UNIT),
+            over_steps(rows, OUTPUTS, "mean_norm", "Mean norm of its rows"),
+            over_steps(rows, INPUT, I_OWN, "I(W) of the input"),
+            side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
+        ]
+    )
 
 
 def draw_sides(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both sides at the end."""
-    there = measured(rows)
-    untied = [str(name) for name in pick(there, OUTPUT, I_OWN)["model"].unique()]
-    charts = [
-        side_by_side(
-            title,
-            {"input": pick(there, INPUT, measure), "output": pick(there, OUTPUT, measure)},
-            untied,
-            "last checkpoint",
-        )
-        for measure, title in (
-            (I_OWN, "I(W)"),
-            (I_UNIT, "I(W) at unit norm"),
-            ("mean_cosine", "Mean cosine of rows"),
-            ("isoscore", "IsoScore of rows"),
-        )
-    ]
-    return drawn(charts)
+    untied = [str(name) for name in pick(rows, OUTPUT, I_OWN)["model"].unique()]
+    return drawn(
+        [
+            side_by_side(
+                title,
+                {"input": pick(rows, INPUT, measure), "output": pick(rows, OUTPUT, measure)},
+                untied,
+                "last checkpoint",
+            )
+            for measure, title in (
+                (I_OWN, "I(W)"),
+                (I_UNIT, "I(W) at unit norm"),
+                ("mean_cosine", "Mean cosine of rows"),
+                ("isoscore", "IsoScore of rows"),
+            )
+        ]
+    )
 
 
 def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Raw, centred and all-but-the-top; and the rows of the largest model on their first two directions."""
-    there = measured(rows)
     charts = [
         side_by_side(
             f"I(W) of {title}",
             {
-                name: pick(there, [f"{side}{form}" for side in sides], I_OWN)
+                name: pick(rows, [f"{side}{form}" for side in sides], I_OWN)
                 for form, name in (("", "raw"), (CENTRED, "centred"), (WITHOUT_TOP, "all but the top"))
             },
             remark="last checkpoint",
@@ -149,27 +146,17 @@ def _scatters(points: pd.DataFrame) -> list[Chart]:
     """Rows of the output and the input on the first two singular vectors, raw and centred, one seed."""
     charts = []
     names = list(dict.fromkeys(points["picture"])) if len(points) else []
-    for side in (OUTPUT, INPUT):
-        dots = []
+    for side, end in ((OUTPUT, "output"), (INPUT, "input")):
+        clouds = []
         for form in ("raw", "centred"):
             mine = [name for name in names if name.endswith(f", {side}, {form}")]
             if mine:
                 own = points[points["picture"] == mine[-1]]
-                own = own.iloc[:: max(1, len(own) // SHOWN)]
-                dots.append(Series(form, own["x"].tolist(), own["y"].tolist(), style="dots"))
-        if dots:
-            end = side.removesuffix("_vocabulary")
-            charts.append(
-                Chart(
-                    f"Rows of the {end} on two directions",
-                    "1st singular vector",
-                    "2nd",
-                    dots,
-                    levels=((0.0, ""),),
-                    remark="largest model, one seed, each form on its own directions",
-                    centred=True,
-                )
-            )
+                clouds.append(dots(form, own.iloc[:: max(1, len(own) // SHOWN)], "x", "y"))
+        title = f"Rows of the {end} on two directions"
+        remark = "largest model, one seed, each form on its own directions"
+        axes = ("1st singular vector", "2nd")
+        charts.append(Chart(title, *axes, clouds, levels=((0.0, ""),), remark=remark, centred=True))
     return charts
 
 

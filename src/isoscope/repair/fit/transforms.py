@@ -59,14 +59,8 @@ def fit(
     if fitting.left_out:
         every = fitting.n + fitting.left_out
         notes.insert(0, f"{fitting.left_out} of {every} vectors have NaN or Inf and are left out")
-    return Repair(
-        name=",".join(fitting.names),
-        steps=tuple(fitting.steps),
-        n=fitting.n,
-        left_out=fitting.left_out,
-        notes=tuple(notes),
-        facts=facts or {},
-    )
+    fitted = (tuple(fitting.steps), fitting.n, fitting.left_out)
+    return Repair(",".join(fitting.names), *fitted, tuple(notes), facts or {})
 
 
 @dataclass(frozen=True, eq=False)

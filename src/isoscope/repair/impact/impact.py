@@ -21,7 +21,7 @@ from isoscope.repair.fit.kinds import KINDS, parse
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.hubs import hub_outcomes
-from isoscope.repair.impact.maps import Character, cannot_matter, character
+from isoscope.repair.impact.maps import cannot_matter, character
 from isoscope.repair.impact.outcome import Array, Outcome
 from isoscope.repair.impact.overlap import Split
 from isoscope.repair.impact.states import Encoded
@@ -113,7 +113,7 @@ def judge(
     A repair that cannot be fitted on them is left out and told, unless it is the only one.
     """
     fitted = encoded.at(site, split.fitted)
-    sample = _distinct(some(split.judged, MOST, seed), encoded)
+    sample = list({encoded.rows[text]: text for text in some(split.judged, MOST, seed)}.values())
     refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
     refuse_constant(encoded.at(site, sample), f"{site}: the texts that are judged")
     size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
@@ -137,7 +137,12 @@ def judge(
         if repair is not None:
             kind = character(repair, size)
             pairs = zip(found[0].outcomes, outcomes, strict=True)
-            changes = [changed(one, two, _reason(kind, one, two), seed) for one, two in pairs]
+            for (
+                one,
+                two,
+            ) in pairs:  # where the reader became one that tells all apart, no map is without effect
+                reason = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
+                changes.append(changed(one, two, reason, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
         if progress is not None:
             progress(done, len(recipes) + 1)
@@ -146,23 +151,15 @@ def judge(
     return found
 
 
-def _reason(kind: Character, before: Outcome, after: Outcome) -> str:
-    """Why a map cannot matter; none where the reader is another after it: one that tells all apart."""
-    return cannot_matter(kind, after.reader) if before.reader == after.reader else ""
-
-
 def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
     """What a run keeps of a layer beside its rows."""
     repairs: Mapping[str, object] = {
         each.label: {
-            "fitted": each.repair.name,
-            "vectors": each.repair.n,
-            "affine": each.repair.is_affine,
+            "fitted": each.repair.name, "vectors": each.repair.n, "affine": each.repair.is_affine,
             "invertible": each.repair.is_invertible,
         }
-        for each in found
-        if each.repair is not None
-    }
+        for each in found if each.repair is not None
+    }  # fmt: skip
     notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
         "repairs": repairs,
@@ -185,8 +182,3 @@ def refuse_constant(vectors: Tensor, what: str) -> None:
 def _look(encoded: Encoded, site: Site, repair: Repair | None, texts: Sequence[str]) -> Array:
     vectors = encoded.exact(site, texts)
     return vectors if repair is None else repair.apply(vectors)
-
-
-def _distinct(texts: Sequence[str], encoded: Encoded) -> list[str]:
-    """One text of each input."""
-    return list({encoded.rows[text]: text for text in texts}.values())

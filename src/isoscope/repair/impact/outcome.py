@@ -63,6 +63,11 @@ def _drawn(outcome: Outcome, seed: int) -> Array:
     return np.concatenate([outcome.score(places) for places in _places(outcome.n, seed)])
 
 
+def mean_of(hits: Array) -> Callable[[Array], Array]:
+    """The score that is the mean over units of a number per unit, [n]."""
+    return lambda places: hits[places].mean(1)
+
+
 def ends(draws: Array) -> tuple[float, float]:
     """The middle 95 % of draws that have a score; NaN where more than one in twenty has none.
 

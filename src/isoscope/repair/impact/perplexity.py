@@ -21,7 +21,7 @@ from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model, quiet
 from isoscope.models.tap import at_rest
-from isoscope.repair.impact.outcome import Outcome
+from isoscope.repair.impact.outcome import Array, Outcome
 from isoscope.repair.keep.maps import Turned
 from isoscope.repair.keep.repair import Repair
 
@@ -114,24 +114,20 @@ def perplexity(speaker: Speaker, data: Data, repair: Repair | None = None, name:
         assert tokens is not None
         judged = _counted(batch)[:, :-1] & _there(batch)[:, 1:]
         targets = tokens[:, 1:].to(logits.device)
-        lost = (
-            F.cross_entropy(logits[:, :-1].float().transpose(1, 2), targets, reduction="none").cpu().double()
-        )
-        losses.append((lost * judged).sum(1))
+        lost = F.cross_entropy(logits[:, :-1].float().transpose(1, 2), targets, reduction="none")
+        losses.append((lost.cpu().double() * judged).sum(1))
         counts.append(judged.sum(1))
     total, many = (np.concatenate([each.numpy() for each in parts]) for parts in (losses, counts))
     kept = (many > 0) & np.isfinite(total)
     total, many = total[kept], many[kept].astype(np.float64)
-    return Outcome(
-        f"perplexity.{name}",
-        "sequences",
-        len(total),
-        lambda at: np.exp(total[at].sum(1) / many[at].sum(1)),
-        total / many,
-        "head",
-        sign=-1,
-        left_out=int((~kept).sum()),
-    )
+
+    def score(at: Array) -> Array:
+        found: Array = np.exp(total[at].sum(1) / many[at].sum(1))
+        return found
+
+    lost = int((~kept).sum())
+    measure, losses_per_token = f"perplexity.{name}", total / many
+    return Outcome(measure, "sequences", len(total), score, losses_per_token, "head", sign=-1, left_out=lost)
 
 
 def in_place(repair: Repair) -> Repair:

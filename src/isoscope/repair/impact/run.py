@@ -64,13 +64,9 @@ class Question:
         if not made and self.text is None:
             raise IsoscopeError("there is no task: give --pairs, --labels, --retrieve or --text.")
         names = [task.name for task in made]
-        doubled = {name for name in names if names.count(name) > 1}
-        return [
-            replace(task, name=f"{task.name}-{names[:at].count(task.name) + 1}")
-            if task.name in doubled
-            else task
-            for at, task in enumerate(made)
-        ]
+        numbers = [f"-{names[:at].count(name) + 1}" for at, name in enumerate(names)]
+        ends = [number if names.count(name) > 1 else "" for name, number in zip(names, numbers, strict=True)]
+        return [replace(task, name=task.name + end) for task, end in zip(made, ends, strict=True)]
 
     def fitted(self, tasks: Sequence[Task]) -> list[str]:
         """The texts that repairs are fitted on."""
@@ -140,10 +136,8 @@ def run_of(made: Ready) -> Run:
     question: dict[str, object] = {key: facts[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(made.model.module)
     question["tasks"] = {task.name: task.digest() for task in made.split.tasks}
-    question["fit"] = {
-        "data": asked.fit or "the fitting part of --labels",
-        "texts": hashed(made.split.fitted),
-    }
+    source = asked.fit or "the fitting part of --labels"
+    question["fit"] = {"data": source, "texts": hashed(made.split.fitted)}
     question |= {"repairs": list(made.repairs), "pool": asked.pool, "seed": asked.seed}
     question |= {"limit": asked.limit, "readers": list(asked.readers), "max_length": asked.max_length}
     if made.spoken is not None:
@@ -212,23 +206,10 @@ def impact(
     are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`. What is there is not judged again.
     """
     refuse_sizes(limit, max_length, batch_size)
+    files = (tuple(pairs), tuple(labels), tuple(retrieve), text, fit)
+    sizes = (limit, sequences, max_length, batch_size)
     question = Question(
-        str(model),
-        pairs=tuple(pairs),
-        labels=tuple(labels),
-        retrieve=tuple(retrieve),
-        text=text,
-        fit=fit,
-        recipes=repairs,
-        layers=layers,
-        pool=pool,
-        readers=tuple(readers),
-        limit=limit,
-        sequences=sequences,
-        max_length=max_length,
-        batch_size=batch_size,
-        seed=seed,
-        leave_out=leave_out,
+        str(model), *files, repairs, layers, pool, tuple(readers), *sizes, seed=seed, leave_out=leave_out
     )
     made = prepare(question, device)
     run = run_of(made)
