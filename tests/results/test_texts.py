@@ -18,7 +18,6 @@ LEFT = {
     "kinds/impact/effects.py",  # the score of a task is called SCORE.TASK
     "papers/bao2024/penalty.py",  # arms are called SHAPE: SETTING
     "papers/bao2024/sweep.py",
-    "papers/bao2024/theory.py",
 }
 """Modules that still take names apart."""
 

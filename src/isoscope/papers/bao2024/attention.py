@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
-from isoscope.papers.lines import along
+from isoscope.papers.lines import curves, dots
 from isoscope.papers.workshop import Workshop
 from isoscope.results.points import points_frame
 from isoscope.results.trajectory import FAILED
@@ -18,6 +16,7 @@ from isoscope.show.charts import Chart, Series
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
+CURVES = {"predicted": "ρ(t), predicted", "softmax": "attention of a walk", "measured": "attention, measured"}
 _KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 
@@ -72,12 +71,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"In models trained with LocAteR it is {narrow.said} more. The true softmax in place of the "
             f"piecewise-linear one changes the agreement by {paired(by_seed(plain), by_seed(true)).said}."
         )
-    for name in PUBLIC:
-        part = measured(rows)[measured(rows)["model"] == name]
-        if len(part):
-            found.append(_public(part, name))
-            said += f" {found[-1].said}"
-    return replace(all_of([*found, *unread(rows)], said.strip() + lacking(rows)), details=details)
+    return with_public(rows, found, said, details, _public)
 
 
 def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -86,11 +80,9 @@ def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the mean of each layer; layers are not independent, and the interval is nominal."""
-    layers = excess(rows, "propagation_agreement").groupby("layer")["value"].mean()
-    found = over([float(value) for value in layers])
-    return is_above(
-        found, 0, f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
-    )
+    found = over(excess(rows, "propagation_agreement").groupby("layer")["value"].mean().tolist())
+    what = f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
+    return is_above(found, 0, what)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
@@ -122,38 +114,24 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
     """Agreement of the heads of a model with what its own W predicts, against others’ or by the softmax."""
     place = ["revision", "layer", "head"]
-    own = _agreement(rows[rows["model"] == name], "propagation_agreement")
+    both, x, y = _agreement(rows[rows["model"] == name], "propagation_agreement"), "null", "value"
     if against == "softmax":
         other = _agreement(rows[rows["model"] == name], "softmax_agreement")
-        both = own.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
-        x, y = both["value"], both["value_other"]
-    else:
-        both, x, y = own, own["null"], own["value"]
-    there = x.notna() & y.notna()
-    told = [
-        f"{revision}, layer {layer}, head {head}"
-        for revision, layer, head in zip(*(both.loc[there, column] for column in place), strict=True)
-    ]
-    return Series(name, x[there].tolist(), y[there].tolist(), style="dots", told=told)
+        both = both.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
+        x, y = "value", "value_other"
+    return dots(name, both.dropna(subset=[x, y]), x, y, "{revision}, layer {layer}, head {head}")
 
 
 def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
     own = points[(points["layer"] == layer) & (points["head"] == head)]
-    names = {
-        "predicted": "ρ(t), predicted",
-        "softmax": "attention of a walk",
-        "measured": "attention, measured",
-    }
     lines = []
-    for key, name in names.items():
+    for key, name in CURVES.items():
         part = own[own["series"] == key]
         if len(part):
             x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
             lines.append(Series(name, x, y))
-    title = f"The {which} head: layer {layer}, head {head}"
-    return (
-        [Chart(title, "t/T", "ρ, or density of attention", lines, levels=((1.0, "even"),))] if lines else []
-    )
+    title, levels = f"The {which} head: layer {layer}, head {head}", ((1.0, "even"),)
+    return [Chart(title, "t/T", "ρ, or density of attention", lines, levels=levels)] if lines else []
 
 
 def judge_walk(rows: pd.DataFrame) -> Verdict:
@@ -177,7 +155,7 @@ def _slopes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def draw_walk(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The slope of every layer."""
-    lines = [along(part, "layer", str(name)) for name, part in _slopes(rows).groupby("model", sort=False)]
+    lines = curves(_slopes(rows), "layer")
     levels = ((1.0, "a walk at random"), (0.0, "no walk"))
     return [Chart("How walk-like what enters attention is", "layer", "walk slope", lines, levels=levels)]
 

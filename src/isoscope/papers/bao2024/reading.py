@@ -8,7 +8,7 @@ head with tr W ≫ 1/T is localised where its own is above 1, and that of a rand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from isoscope.lab.contrast.trial import lesson_of, rows_of_heads, weigh_trial
 from isoscope.lab.train.reopen import experiment_of
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
-from isoscope.papers.claims import Verdict, failed, of_seed
+from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured, of_seed
 from isoscope.papers.workshop import Trained, Workshop, digest_of, is_kept, model_at
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
@@ -67,9 +67,8 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
     """Rows and points of each, read once for all claims and kept among the workshop's models."""
     folders = [workshop.models / f"heads-{digest_of(each.question)}" for each in asked]
     left = [(each, folder) for each, folder in zip(asked, folders, strict=True) if not is_kept(folder)]
-    for (each, folder), answer in zip(
-        left, workshop.side_by_side(look, [each for each, _ in left]), strict=True
-    ):
+    answers = workshop.side_by_side(look, [each for each, _ in left])
+    for (each, folder), answer in zip(left, answers, strict=True):
         _keep(folder, each.folder.name, each.question, *answer)
     found = [read_run(folder) for folder in folders]
     return [
@@ -141,16 +140,13 @@ def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
     """
     parts = [frame([])]
     for name in names if workshop.public else ():
-        question: dict[str, object] = {
-            "public": name,
-            "weights": PUBLIC_LENGTH,
-            "data": workshop.address("text"),
-        }
+        text = workshop.address("text")
+        question: dict[str, object] = {"public": name, "weights": PUBLIC_LENGTH, "data": text}
         folder = workshop.models / f"public-{digest_of(question)}"
         if not is_kept(folder):
             try:
                 source = load(name, device=workshop.device)
-                weighed = weigh(source, length=PUBLIC_LENGTH, data=workshop.address("text"))
+                weighed = weigh(source, length=PUBLIC_LENGTH, data=text)
             except IsoscopeError as reason:
                 parts.append(failed(name, str(reason)))
                 continue
@@ -165,6 +161,20 @@ def unread(rows: pd.DataFrame) -> list[Verdict]:
     """An open verdict where a public model that was asked for could not be had, else none."""
     lost = set(rows.loc[rows["measure"] == FAILED, "model"]) & set(PUBLIC)
     return [Verdict(None, "")] if lost else []
+
+
+def with_public(
+    rows: pd.DataFrame,
+    found: Sequence[Verdict],
+    said: str,
+    details: str,
+    judge: Callable[[pd.DataFrame, str], Verdict],
+) -> Verdict:
+    """The verdict on models of the lab and on each public model that was read, every one of which counts."""
+    there = measured(rows)
+    read = [judge(there[there["model"] == name], name) for name in PUBLIC if (there["model"] == name).any()]
+    words = " ".join([said, *(each.said for each in read)]).strip()
+    return replace(all_of([*found, *read, *unread(rows)], words + lacking(rows)), details=details)
 
 
 def _keep(

@@ -13,6 +13,7 @@ from isoscope.papers.bao2024.walks import (
     GROWING,
     LOCALISED,
     MADE,
+    RANKS,
     SPREADS,
     TRACED,
     TRACELESS,
@@ -178,7 +179,8 @@ def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: s
 
 
 def _by_rank(rows: pd.DataFrame, name: str) -> Series:
-    models = [str(model) for model in rows["model"].unique() if str(model).startswith(f"{name}, rank")]
+    there = set(rows["model"])
+    models = [arm for rank in RANKS if (arm := f"{name}, rank {rank}") in there]
     return _by(rows, models, "query_key_rank", "propagation_error", name)
 
 

@@ -6,27 +6,11 @@ import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
 from isoscope.papers.machina2024.along import EARLIER, along_training
-from isoscope.papers.machina2024.judging import (
-    I_OWN,
-    brief,
-    changes,
-    chosen,
-    concluded,
-    drawn,
-    levels,
-    over_steps,
-    pick,
-    side_by_side,
-)
+from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side
+from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, levels, pick
+from isoscope.papers.machina2024.weighing import I_OWN
 from isoscope.papers.workshop import Workshop
-from isoscope.run.weigh.norm_stages import (
-    BEFORE,
-    OUTPUT,
-    SCALED,
-    STANDARDISED,
-    WITHOUT_BIAS,
-    WITHOUT_WEIGHT,
-)
+from isoscope.run.weigh.norm_stages import BEFORE, OUTPUT, SCALED, STANDARDISED, WITHOUT_BIAS, WITHOUT_WEIGHT
 from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"

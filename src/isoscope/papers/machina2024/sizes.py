@@ -11,20 +11,9 @@ from isoscope.papers.intervals import correlation, of_row, over_seeds, paired, w
 from isoscope.papers.lines import at_place, curves, series
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES
-from isoscope.papers.machina2024.judging import (
-    I_OWN,
-    I_UNIT,
-    OUTPUTS,
-    brief,
-    by_group,
-    chosen,
-    concluded,
-    drawn,
-    over_steps,
-    pick,
-    told,
-)
-from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS, TIED
+from isoscope.papers.machina2024.drawing import drawn, over_steps
+from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, pick, told
+from isoscope.papers.machina2024.weighing import I_OWN, I_UNIT, OUTPUT, OUTPUTS, PARAMETERS, TIED
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart

@@ -7,21 +7,10 @@ import pandas as pd
 from isoscope.papers.claims import Claim, Found, Verdict, is_below
 from isoscope.papers.intervals import widened
 from isoscope.papers.machina2024.along import along_training
+from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side
 from isoscope.papers.machina2024.frequency import BANDS, OF_FREQUENCY
-from isoscope.papers.machina2024.judging import (
-    OUTPUTS,
-    brief,
-    changes,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-    side_by_side,
-)
-from isoscope.papers.machina2024.weighing import ALONG, GRADIENT
+from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import ALONG, GRADIENT, OUTPUTS
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart

@@ -8,20 +8,9 @@ from isoscope.papers.claims import Claim, Found, Verdict, is_below
 from isoscope.papers.intervals import correlation, over
 from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.judging import (
-    I_OWN,
-    OUTPUTS,
-    brief,
-    by_group,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-)
-from isoscope.papers.machina2024.weighing import INPUT
+from isoscope.papers.machina2024.drawing import drawn, over_steps
+from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import I_OWN, INPUT, OUTPUTS
 from isoscope.papers.workshop import Workshop
 from isoscope.show.charts import Chart, Series
 

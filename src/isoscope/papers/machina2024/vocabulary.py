@@ -7,24 +7,19 @@ import pandas as pd
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
 from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
+from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side, with_null
 from isoscope.papers.machina2024.frequency import OF_FREQUENCY
-from isoscope.papers.machina2024.judging import (
+from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import (
+    CENTRED,
     I_OWN,
     I_UNIT,
+    INPUT,
+    OUTPUT,
     OUTPUTS,
-    brief,
-    changes,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-    side_by_side,
-    with_null,
+    TIED,
+    WITHOUT_TOP,
 )
-from isoscope.papers.machina2024.weighing import CENTRED, INPUT, OUTPUT, TIED, WITHOUT_TOP
 from isoscope.papers.workshop import Workshop
 from isoscope.show.charts import Chart
 

@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise.pairs import (
-    cosines,
-    dimension_shares,
-    hubs,
-    nearest,
-    neighbours_kept,
-    quantiles,
-)
+from isoscope.repair.advise.pairs import cosines, dimension_shares, hubs, nearest, neighbours_kept, quantiles
 from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
 from isoscope.repair.fit.kinds import parse
