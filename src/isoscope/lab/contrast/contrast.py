@@ -73,13 +73,11 @@ class Contrast:
             if not self.driven or arm.attention in WITHOUT_ATTENTION:
                 found.append(Trial(name, own, None, place, not self.driven, self.probe))
             else:
-                driven = [(self._driven(own, aim), aim) for aim in self.entropies]
-                found += [Trial(name, each, aim, place, probe=self.probe) for each, aim in driven]
+                for aim in self.entropies:
+                    penalties = filter(None, [arm.penalty, f"entropy={self.strength:g},target={aim:g}"])
+                    driven = replace(own, penalty="+".join(penalties))
+                    found.append(Trial(name, driven, aim, place, probe=self.probe))
         return found
-
-    def _driven(self, arm: Experiment, aim: float) -> Experiment:
-        driven = f"entropy={self.strength:g},target={aim:g}"
-        return replace(arm, penalty="+".join(filter(None, [arm.penalty, driven])))
 
 
 def contrast(
@@ -146,7 +144,9 @@ def open_contrast(asked: Contrast, out: Path) -> RunFolder:
 def run_of(asked: Contrast) -> Run:
     """What is asked of every trial alike."""
     base = asked.arms[asked.reference]
-    apart = [name for name in _APART if asked.driven or name not in _shared(asked)]
+    arms = asked.arms.values()  # names of arms do not tell what all arms have alike
+    alike = [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
+    apart = [name for name in _APART if asked.driven or name not in alike]
     fixed = {name: value for name, value in base.fixed().items() if name not in apart}
     question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
     question |= {"reference": asked.reference, "measured": list(MEASURES)}
@@ -158,12 +158,6 @@ def run_of(asked: Contrast) -> Run:
     loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
     besides = told_besides() if asked.probe or not asked.driven else {}
     return replace(run, measures={**run.measures, "loss": loss, **besides})
-
-
-def _shared(asked: Contrast) -> list[str]:
-    """The knobs of an arm in which all arms are alike: their names do not tell them."""
-    arms = list(asked.arms.values())
-    return [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
 
 
 def make(

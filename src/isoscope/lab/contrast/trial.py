@@ -86,7 +86,8 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
     lesson = lesson_of(experiment.task, experiment.data, experiment.length)
     model = experiment.build(lesson).to(device)
     training = Training(model, lesson, experiment.recipe, experiment.penalties())
-    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": _called(device)}
+    called = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": called}
     about["trained"] = asdict(experiment)
     started = time.perf_counter()
     try:
@@ -96,8 +97,7 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
         steps = experiment.recipe.steps
         nothing = Reading(math.nan, 1, note="the training went wrong")
         lost = Row.at(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", nothing)
-        words = f"{trial.unit}: {reason}"
-        return [trial.placed(lost, run)], {**about, "notes": [words]}, points_frame([])
+        return [trial.placed(lost, run)], {**about, "notes": [f"{trial.unit}: {reason}"]}, points_frame([])
     about["seconds of training"] = round(time.perf_counter() - started, 2)
     about["parameters"] = sum(weight.numel() for weight in model.parameters())
     source = Model(model, trial.arm, trial.revision, step=experiment.recipe.steps)
@@ -224,7 +224,3 @@ def lesson_of(task: str, data: str, length: int) -> Lesson:
 def questions_of(address: str, task: str, data: str, length: int) -> probes.Questions:
     """The same for what a probe asks."""
     return probes.questions(address, task, data, length, lesson_of(task, data, length))
-
-
-def _called(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

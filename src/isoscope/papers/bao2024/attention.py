@@ -59,7 +59,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     said = details = ""
     if len(own):
         more = over_seeds(excess(own, "propagation_agreement"))
-        found.append(is_above(more, 0, ""))
+        found.append(is_above(more, 0))
         plain, true = (_agreement(own, measure) for measure in AGREEMENTS)
         narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
         said = (

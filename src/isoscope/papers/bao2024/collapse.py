@@ -82,7 +82,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         )
     entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
     said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
-    parts = [is_below(norm, 0, ""), is_above(entropy, 0, ""), is_above(residual, -MARGIN, "")]
+    parts = [is_below(norm, 0), is_above(entropy, 0), is_above(residual, -MARGIN)]
     return replace(all_of(parts, said + lacking(rows)), details=" ".join(told))
 
 

@@ -62,7 +62,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         alone, on_data = (over_seeds(_last(own, name)) for name in SHARES.values())
         leans, lean = own[own["measure"] == "lean"], _last(own, "lean")
         change = paired(by_seed(leans[leans["step"] == leans["step"].min()]), by_seed(lean))
-        found.append(is_above(on_data, MOST, ""))
+        found.append(is_above(on_data, MOST))
         said = (
             f"At the end of training a share of {on_data.said} of the heads is localised with the inputs’ "
             "increments in W."

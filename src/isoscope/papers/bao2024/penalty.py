@@ -134,9 +134,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"{own['normalised_entropy'].said} and {own['perplexity'].said}."
         )
     parts = [
-        is_below(found[VARIANCE], 1, ""),
-        is_above(found["normalised_entropy"], 0, ""),
-        is_below(found["perplexity"], 0, ""),
+        is_below(found[VARIANCE], 1),
+        is_above(found["normalised_entropy"], 0),
+        is_below(found["perplexity"], 0),
     ]
     return replace(all_of(parts, said + lacking(rows)), details=details)
 

@@ -86,7 +86,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     slopes = {name: _slope(started[started["model"].isin(widths)], name) for name in ("lean", "frobenius")}
     grown = {str(model): _grown(part) for model, part in rows.groupby("model", sort=False)}
     pooled = _grown(rows)
-    parts = [is_below(slopes["lean"], 0, ""), is_above(pooled, 0, "")]
+    parts = [is_below(slopes["lean"], 0), is_above(pooled, 0)]
     parts += [Verdict(False, "") for each in grown.values() if widened(each, len(grown)).below(0)]
     told = "; ".join(f"{model} {each.said}" for model, each in grown.items())
     said = (

@@ -52,14 +52,14 @@ def judge(rows: pd.DataFrame) -> Verdict:
     narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
     low, high = HALF
     parts = [
-        *(is_above(each, APART, "") for each in apart),
-        is_above(inside["uniform"], EVEN, ""),
-        is_above(inside["uniform_half"], low, ""),
-        is_below(inside["uniform_half"], high, ""),
-        is_below(inside["vanishing"], NONE, ""),
-        is_below(error, CLOSE, ""),
-        is_above(narrow, APART, ""),
-        is_below(wide, NONE, ""),
+        *(is_above(each, APART) for each in apart),
+        is_above(inside["uniform"], EVEN),
+        is_above(inside["uniform_half"], low),
+        is_below(inside["uniform_half"], high),
+        is_below(inside["vanishing"], NONE),
+        is_below(error, CLOSE),
+        is_above(narrow, APART),
+        is_below(wide, NONE),
     ]
     told = ", ".join(
         f"{REGIMES[name].label} {short(inside[name].value)} against {short(outside[name].value)}"

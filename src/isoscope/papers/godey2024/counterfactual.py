@@ -67,7 +67,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"its norm by {found[1].said}, mean over models and layers; the difference is {found[2].said}. The "
         f"drift's share of the scores' variance is {replicated(by_model).said}."
     )
-    verdict = all_of([is_above(found[0], 0, ""), is_above(found[2], 0, "")], said)
+    verdict = all_of([is_above(found[0], 0), is_above(found[2], 0)], said)
     return Verdict(verdict.held, verdict.said + lacking(rows), _by_model(rise))
 
 

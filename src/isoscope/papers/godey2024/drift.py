@@ -128,7 +128,7 @@ def judge_convolutional(rows: pd.DataFrame) -> Verdict:
         each = {"CNNs": apart(*values)}
     told = [f"by {found.said} in {model}" for model, found in each.items()]
     rest = f"from that it differs {listed(told)}" if told else "no CNN was measured"
-    verdict = all_of([is_below(found, 0.0, "") for found in each.values()], f"{said}; {rest}.")
+    verdict = all_of([is_below(found, 0.0) for found in each.values()], f"{said}; {rest}.")
     relative = _correlations(rows)
     relative = relative[relative["measure"] == "spearman_relative_drift"]
     with_relative = [replicated(relative[relative["model"].isin(names)]) for names in _sides(relative)]

@@ -67,8 +67,8 @@ def judge_drift(rows: pd.DataFrame) -> Verdict:
     """Both drifts must grow, q̄ and k̄ be more parallel than chance, and both signs occur."""
     query, key = (paired(*ends(rows, f"{what}_relative_drift")) for what in ("query", "key"))
     size, rarer, chance = cosines(rows)
-    parts = [is_above(query, 0, ""), is_above(key, 0, "")]
-    parts += [is_above(size, chance, ""), is_above(rarer, RARE, "")]
+    parts = [is_above(query, 0), is_above(key, 0)]
+    parts += [is_above(size, chance), is_above(rarer, RARE)]
     said = (
         f"Along training the relative drift of queries changes by {query.said} and of keys by {key.said}, "
         f"mean over heads; at the end |cos| of mean query and mean key is {size.said} (chance "
@@ -94,7 +94,7 @@ def judge_scores(rows: pd.DataFrame) -> Verdict:
         f"From the first step to the last the std of the scores within rows changes by {score.said} and "
         f"normalised entropy by {entropy.said}, mean over layers."
     )
-    return all_of([is_above(score, 0, ""), is_below(entropy, 0, "")], said + lacking(rows))
+    return all_of([is_above(score, 0), is_below(entropy, 0)], said + lacking(rows))
 
 
 def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:

@@ -39,8 +39,8 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"share of {brief(removed)} of the drift, and changes the mean cosine between sequences by "
         f"{brief(change)}."
     )
-    parts = [is_above(each, 0, "") for each in cancels.values()]
-    parts += [is_below(each, 0, "") for group, each in change.items() if group in cancels]
+    parts = [is_above(each, 0) for each in cancels.values()]
+    parts += [is_below(each, 0) for group, each in change.items() if group in cancels]
     more = {"Cosine": cancels, "Share": removed, "Change of the mean cosine": change}
     return concluded(parts, said, rows, more)
 

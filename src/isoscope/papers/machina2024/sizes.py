@@ -42,7 +42,7 @@ def judge_size(rows: pd.DataFrame) -> Verdict:
         f"{how} I(W) of the output changes by {matrix.said}, at unit norm by {unit.said}, the mean cosine of "
         f"the last hidden states by {states.said}."
     )
-    parts = [is_above(matrix, 0, ""), is_above(unit, 0, ""), is_below(states, 0, "")]
+    parts = [is_above(matrix, 0), is_above(unit, 0), is_below(states, 0)]
     return concluded(parts, said, rows, {})
 
 

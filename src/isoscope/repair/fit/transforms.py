@@ -188,7 +188,7 @@ def _named(asked: Asked, step: Map) -> str:
     """The step with the numbers that it came to have."""
     match step:
         case maps.Turned():
-            numbers = [step.shape[1]]
+            numbers = [len(step.matrix)]
         case maps.Projected():
             numbers = [len(step.directions)]
         case maps.Clustered():

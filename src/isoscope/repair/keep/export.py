@@ -19,7 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.keep.maps import MAPS, Map, name_of, tensors_of
+from isoscope.repair.keep.maps import MAPS, Map, name_of, shape_of, tensors_of
 from isoscope.repair.keep.repair import Repair
 from isoscope.results.store import write_whole
 
@@ -72,7 +72,7 @@ def load_repair(folder: str | Path) -> Repair:
         counts = (int(config["vectors"]), int(config["left out"]))
         made = Repair(str(config["name"]), steps, *counts, tuple(config["notes"]), config["facts"])
         fits = (made.width, made.gives) == (config["takes"], config["gives"])
-        chained = all(one.shape[1] == two.shape[0] for one, two in pairwise(steps))
+        chained = all(shape_of(one)[1] == shape_of(two)[0] for one, two in pairwise(steps))
     except (KeyError, TypeError, ValueError, IndexError) as reason:
         raise IsoscopeError(
             f"the repair at '{folder}' is damaged: {reason!r} is missing or wrong."
