@@ -104,26 +104,12 @@ class Workshop:
         """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
         own = size if isinstance(size, Size) else getattr(self.scale, size)
         patches = task == "images" and model == "transformer"
-        return Experiment(
-            task=task,
-            model=model,
-            attention=attention,
-            norm=norm or USUAL[model],
-            penalty=penalty,
-            layers=own.layers,
-            width=own.width,
-            heads=own.heads,
-            length=min(own.length, LONGEST.get(task, own.length)),
-            data=self.address(_DATA.get(task, "text")),
-            checkpoints=own.checkpoints,
-            recipe=Recipe(
-                steps=own.steps,
-                batch_size=own.batch_size,
-                rate=min(own.rate, self.scale.image_rate) if patches else own.rate,
-                seed=seed,
-                bfloat16=self.scale.bfloat16 and self.device.startswith("cuda"),
-            ),
-        )
+        rate = min(own.rate, self.scale.image_rate) if patches else own.rate
+        narrow = self.scale.bfloat16 and self.device.startswith("cuda")
+        recipe = Recipe(own.steps, own.batch_size, rate, seed=seed, bfloat16=narrow)
+        length, data = min(own.length, LONGEST.get(task, own.length)), self.address(_DATA.get(task, "text"))
+        shape = (own.layers, own.width, own.heads, length, data, own.checkpoints, recipe)
+        return Experiment(task, model, attention, norm or USUAL[model], penalty, *shape)
 
     def trained(self, experiment: Experiment) -> Path:
         """The run folder of a training, which is made where it is not there or not at its end."""

@@ -146,14 +146,8 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     middle = (within[0] + within[1]) / 2
     control = math.isinf(float(mine["high"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
-    return {
-        **_interval(_paired(mine, theirs, middle)),
-        "at": middle,
-        "range_low": within[0],
-        "range_high": within[1],
-        "note": LEVEL if control else note,
-        "control": control,
-    }
+    told = {"at": middle, "range_low": within[0], "range_high": within[1], "control": control}
+    return {**_interval(_paired(mine, theirs, middle)), **told, "note": LEVEL if control else note}
 
 
 def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:

@@ -88,21 +88,14 @@ def _public(rows: pd.DataFrame, name: str) -> Verdict:
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Own against others’, piecewise linear against softmax, and what was measured of two heads."""
     models = [name for name in (DEEP, DEEP_LOCATER, *PUBLIC) if name in set(rows["model"])]
+    own, true = ([_dots(rows, name, what) for name in models] for what in ("null", "softmax"))
     charts = [
-        Chart(
-            "Agreement of measured attention with ρ(t), every head",
-            "with the predictions of the other heads",
-            "with its own",
-            [_dots(rows, name, "null") for name in models],
-            remark="above the diagonal where its own W tells more",
-        ),
-        Chart(
-            "Piecewise-linear against true softmax, every head",
-            "agreement with ρ(t)",
-            "with a walk’s attention",
-            [_dots(rows, name, "softmax") for name in models],
-        ),
-    ]
+        Chart("Agreement of measured attention with ρ(t), every head",
+              "with the predictions of the other heads", "with its own", own,
+              remark="above the diagonal where its own W tells more"),
+        Chart("Piecewise-linear against true softmax, every head", "agreement with ρ(t)",
+              "with a walk’s attention", true),
+    ]  # fmt: skip
     heads = excess(rows[(rows["model"] == DEEP) & (rows["revision"] == "seed 0")], "propagation_agreement")
     order = heads.sort_values("value")
     for which, one in (("best", order.tail(1)), ("worst", order.head(1))):

@@ -51,16 +51,10 @@ def judge(rows: pd.DataFrame) -> Verdict:
     error = _worst(rows)
     narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
     low, high = HALF
-    parts = [
-        *(is_above(each, APART) for each in apart),
-        is_above(inside["uniform"], EVEN),
-        is_above(inside["uniform_half"], low),
-        is_below(inside["uniform_half"], high),
-        is_below(inside["vanishing"], NONE),
-        is_below(error, CLOSE),
-        is_above(narrow, APART),
-        is_below(wide, NONE),
-    ]
+    above = [(inside["uniform"], EVEN), (inside["uniform_half"], low), (narrow, APART)]
+    above += [(each, APART) for each in apart]
+    below = [(inside["uniform_half"], high), (inside["vanishing"], NONE), (error, CLOSE), (wide, NONE)]
+    parts = [*(is_above(*each) for each in above), *(is_below(*each) for each in below)]
     told = ", ".join(
         f"{REGIMES[name].label} {short(inside[name].value)} against {short(outside[name].value)}"
         for name in LOCALISED
@@ -107,43 +101,21 @@ def _worst(rows: pd.DataFrame) -> Reading:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
+    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in ("", "softmax_likeness"))
+    spread = _by(rows, [f"spread {each:g}" for each in SPREADS], "spectrum_variance", "localisation")
+    off = [_by_rank(rows, name) for name in (TRACED, TRACELESS)]
     return [
         _profiles(points, LOCALISED, "ρ(t) where attention localises"),
         _profiles(points, [made.regime for made in MADE if not made.trace], "ρ(t) where it does not"),
-        Chart(
-            "Inside less outside, as T grows",
-            "T",
-            "difference of ρ",
-            [_growth(rows, name) for name in LOCALISED],
-            log_x=True,
-            levels=((APART, "localised above"),),
-        ),
-        Chart(
-            "With tr W = 1: localisation lost as the spectrum widens",
-            "variance of the eigenvalues",
-            "late half less early half",
-            [_by(rows, [f"spread {spread:g}" for spread in SPREADS], "spectrum_variance", "localisation")],
-            log_x=True,
-            levels=((0.0, ""),),
-        ),
-        Chart(
-            "How far the Gaussian form is off",
-            "effective rank of W",
-            "largest |difference| of ρ",
-            [_by_rank(rows, name) for name in (TRACED, TRACELESS)],
-            log_x=True,
-            log_y=True,
-            levels=((CLOSE, "taken below"),),
-        ),
-        Chart(
-            "The last query’s attention: piecewise linear against softmax",
-            "T",
-            "Spearman over positions",
-            [_growth(rows, name, "softmax_likeness") for name in LOCALISED],
-            log_x=True,
-            levels=((1.0, "the same order"),),
-        ),
-    ]
+        Chart("Inside less outside, as T grows", "T", "difference of ρ", grown, log_x=True,
+              levels=((APART, "localised above"),)),
+        Chart("With tr W = 1: localisation lost as the spectrum widens", "variance of the eigenvalues",
+              "late half less early half", [spread], log_x=True, levels=((0.0, ""),)),
+        Chart("How far the Gaussian form is off", "effective rank of W", "largest |difference| of ρ", off,
+              log_x=True, log_y=True, levels=((CLOSE, "taken below"),)),
+        Chart("The last query’s attention: piecewise linear against softmax", "T", "Spearman over positions",
+              alike, log_x=True, levels=((1.0, "the same order"),)),
+    ]  # fmt: skip
 
 
 def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
@@ -160,7 +132,7 @@ def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
     return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
 
 
-def _growth(rows: pd.DataFrame, name: str, measure: str = "") -> Series:
+def _growth(rows: pd.DataFrame, name: str, measure: str) -> Series:
     own = rows[rows["model"] == name]
     found = []
     for length in GROWING:

@@ -18,7 +18,7 @@ STEP = "step of training"
 _BOUNDS = {each.name: each.bounds for each in MEASURES}
 
 
-def drawn(charts: Iterable[Chart]) -> list[Chart]:
+def drawn(*charts: Chart) -> list[Chart]:
     """The charts that have something to show."""
     return [chart for chart in charts if chart.series]
 

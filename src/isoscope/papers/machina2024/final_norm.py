@@ -15,12 +15,8 @@ from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
 STAGES = {BEFORE: "before", STANDARDISED: "standardised", SCALED: "×γ", OUTPUT: "×γ+β"}
-EDITS = {
-    OUTPUT: "as it is",
-    WITHOUT_BIAS: "β := 0",
-    WITHOUT_WEIGHT: "γ := 1",
-    f"norm_{EARLIER}": "γ, β from halfway",
-}
+EDITS = {OUTPUT: "as it is", WITHOUT_BIAS: "β := 0", WITHOUT_WEIGHT: "γ := 1"}
+EDITS[f"norm_{EARLIER}"] = "γ, β from halfway"
 
 
 def experiment(workshop: Workshop) -> Found:
@@ -60,7 +56,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         places = {name: pick(rows, kind, measure) for kind, name in STAGES.items()}
         charts.append(side_by_side(title, places, remark="last checkpoint"))
     edits = {name: pick(rows, kind, COSINE) for kind, name in EDITS.items()}
-    return drawn([*charts, side_by_side("Mean cosine after edits", edits, remark="last checkpoint")])
+    return drawn(*charts, side_by_side("Mean cosine after edits", edits, remark="last checkpoint"))
 
 
 CLAIM = Claim(

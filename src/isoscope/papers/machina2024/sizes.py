@@ -108,7 +108,7 @@ def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
             series(name, [sizes[name]], [at_place(mine)], "dots") for name, mine in each.items() if len(mine)
         ]
         charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
-    return drawn(charts)
+    return drawn(*charts)
 
 
 def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
@@ -116,18 +116,16 @@ def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     own = pick(rows, "layer", COSINE)
     level = ((NEAR, "isotropic below"),)
     return drawn(
-        [
-            Chart(
-                "Mean cosine by layer",
-                "layer",
-                "",
-                curves(own, "layer"),
-                levels=level,
-                remark="last checkpoint",
-            ),
-            over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
-            over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
-        ]
+        Chart(
+            "Mean cosine by layer",
+            "layer",
+            "",
+            curves(own, "layer"),
+            levels=level,
+            remark="last checkpoint",
+        ),
+        over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
+        over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
     )
 
 

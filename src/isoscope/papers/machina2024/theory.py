@@ -75,25 +75,21 @@ def judge_states(rows: pd.DataFrame) -> Verdict:
 def draw_matrix(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The correlation along training, and A by band of rows and gradients."""
     return drawn(
-        [
-            over_steps(rows, OUTPUTS, CORRELATION, "Frequency against place along the mean"),
-            _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
-            _by_band(rows, OUTPUTS, "Relative drift of output rows", "relative_drift_{}"),
-            _by_band(rows, (GRADIENT,), "Mean cosine of their gradients"),
-            over_steps(rows, GRADIENT, BAND.format("rare"), "Shared direction of rare rows' gradients"),
-            over_steps(rows, GRADIENT, ALONG, "Next step against the mean row: cos(−Σg, Σw)"),
-        ]
+        over_steps(rows, OUTPUTS, CORRELATION, "Frequency against place along the mean"),
+        _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
+        _by_band(rows, OUTPUTS, "Relative drift of output rows", "relative_drift_{}"),
+        _by_band(rows, (GRADIENT,), "Mean cosine of their gradients"),
+        over_steps(rows, GRADIENT, BAND.format("rare"), "Shared direction of rare rows' gradients"),
+        over_steps(rows, GRADIENT, ALONG, "Next step against the mean row: cos(−Σg, Σw)"),
     )
 
 
 def draw_states(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """A and drift of hidden states by band, beside those of the output rows."""
     return drawn(
-        [
-            _by_band(rows, ("output",), "Mean cosine of last hidden states"),
-            _by_band(rows, ("output",), "Relative drift of last hidden states", "relative_drift_{}"),
-            _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
-        ]
+        _by_band(rows, ("output",), "Mean cosine of last hidden states"),
+        _by_band(rows, ("output",), "Relative drift of last hidden states", "relative_drift_{}"),
+        _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
     )
 
 

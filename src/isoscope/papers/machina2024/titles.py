@@ -54,22 +54,15 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
+    axes = ("I(W) of the output", "mean cosine of hidden states")
     return drawn(
-        [
-            over_steps(
-                rows, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
-            ),
-            over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
-            over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
-            over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
-            Chart(
-                "One against the other, a dot a checkpoint",
-                "I(W) of the output",
-                "mean cosine of hidden states",
-                _dots(rows),
-                remark="mean over seeds",
-            ),
-        ]
+        over_steps(
+            rows, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
+        ),
+        over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
+        over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
+        over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
+        Chart("One against the other, a dot a checkpoint", *axes, _dots(rows), remark="mean over seeds"),
     )
 
 

@@ -89,52 +89,39 @@ def draw_fall(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Output and input along training, at their own scale and at unit norm; what the form makes of it."""
     forms = {name: pick(rows, OUTPUTS, measure) for measure, name in FORMS.items()}
     return drawn(
-        [
-            with_null(over_steps(rows, OUTPUTS, I_OWN, "I(W) of the output"), rows, OUTPUTS, I_OWN),
-            with_null(over_steps(rows, OUTPUTS, I_UNIT, "The same at unit norm"), rows, OUTPUTS, I_UNIT),
-            over_steps(rows, OUTPUTS, "mean_norm", "Mean norm of its rows"),
-            over_steps(rows, INPUT, I_OWN, "I(W) of the input"),
-            side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
-        ]
+        with_null(over_steps(rows, OUTPUTS, I_OWN, "I(W) of the output"), rows, OUTPUTS, I_OWN),
+        with_null(over_steps(rows, OUTPUTS, I_UNIT, "The same at unit norm"), rows, OUTPUTS, I_UNIT),
+        over_steps(rows, OUTPUTS, "mean_norm", "Mean norm of its rows"),
+        over_steps(rows, INPUT, I_OWN, "I(W) of the input"),
+        side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
     )
 
 
 def draw_sides(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both sides at the end."""
     untied = [str(name) for name in pick(rows, OUTPUT, I_OWN)["model"].unique()]
-    return drawn(
-        [
-            side_by_side(
-                title,
-                {"input": pick(rows, INPUT, measure), "output": pick(rows, OUTPUT, measure)},
-                untied,
-                "last checkpoint",
-            )
-            for measure, title in (
-                (I_OWN, "I(W)"),
-                (I_UNIT, "I(W) at unit norm"),
-                ("mean_cosine", "Mean cosine of rows"),
-                ("isoscore", "IsoScore of rows"),
-            )
-        ]
-    )
+    charts = []
+    for measure, title in (
+        (I_OWN, "I(W)"), (I_UNIT, "I(W) at unit norm"), ("mean_cosine", "Mean cosine of rows"),
+        ("isoscore", "IsoScore of rows"),
+    ):  # fmt: skip
+        sides = {name: pick(rows, side, measure) for name, side in (("input", INPUT), ("output", OUTPUT))}
+        charts.append(side_by_side(title, sides, untied, "last checkpoint"))
+    return drawn(*charts)
 
 
 def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Raw, centred and all-but-the-top; and the rows of the largest model on their first two directions."""
+    forms = {"raw": "", "centred": CENTRED, "all but the top": WITHOUT_TOP}
+    places = {
+        title: {name: pick(rows, [f"{side}{form}" for side in sides], I_OWN) for name, form in forms.items()}
+        for title, sides in (("the output", OUTPUTS), ("the input", (INPUT,)))
+    }
     charts = [
-        side_by_side(
-            f"I(W) of {title}",
-            {
-                name: pick(rows, [f"{side}{form}" for side in sides], I_OWN)
-                for form, name in (("", "raw"), (CENTRED, "centred"), (WITHOUT_TOP, "all but the top"))
-            },
-            remark="last checkpoint",
-            at=((NEAR_ONE, "near 1"),),
-        )
-        for sides, title in ((OUTPUTS, "the output"), ((INPUT,), "the input"))
+        side_by_side(f"I(W) of {title}", found, remark="last checkpoint", at=((NEAR_ONE, "near 1"),))
+        for title, found in places.items()
     ]
-    return drawn([*charts, *_scatters(points)])
+    return drawn(*charts, *_scatters(points))
 
 
 def _scatters(points: pd.DataFrame) -> list[Chart]:

@@ -141,8 +141,8 @@ def judge(
                 one,
                 two,
             ) in pairs:  # where the reader became one that tells all apart, no map is without effect
-                reason = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
-                changes.append(changed(one, two, reason, seed))
+                why = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
+                changes.append(changed(one, two, why, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
         if progress is not None:
             progress(done, len(recipes) + 1)

@@ -125,9 +125,8 @@ def perplexity(speaker: Speaker, data: Data, repair: Repair | None = None, name:
         found: Array = np.exp(total[at].sum(1) / many[at].sum(1))
         return found
 
-    lost = int((~kept).sum())
-    measure, losses_per_token = f"perplexity.{name}", total / many
-    return Outcome(measure, "sequences", len(total), score, losses_per_token, "head", sign=-1, left_out=lost)
+    given, left_out = total / many, int((~kept).sum())
+    return Outcome(f"perplexity.{name}", "sequences", len(total), score, given, "head", -1, left_out=left_out)
 
 
 def in_place(repair: Repair) -> Repair:
