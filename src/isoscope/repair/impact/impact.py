@@ -1,8 +1,8 @@
 """Does a repair matter? Scores of tasks before it and after it, with the geometry beside them.
 
-A repair is fitted on texts that no task judges (impact_overlap.py), every score has its paired interval
-(impact_outcome.py) and its verdict (impact_verdict.py), and where a map cannot matter to a reader that is
-tested on the map's own numbers (impact_maps.py). Rows name the repair in the column `model`.
+A repair is fitted on texts that no task judges (overlap.py), every score has its paired interval and its
+verdict (outcome.py), and where a map cannot matter to a reader that is tested on the map's own numbers
+(maps.py). Rows name the repair in the column `model`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.hubs import hub_outcomes
 from isoscope.repair.impact.maps import cannot_matter, character
-from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.outcome import Array, Change, Outcome, changed
 from isoscope.repair.impact.overlap import Split
 from isoscope.repair.impact.states import Encoded
 from isoscope.repair.impact.tasks import some
-from isoscope.repair.impact.verdict import Change, changed
 from isoscope.repair.impact.words import CHANGE
 from isoscope.repair.keep.repair import Repair
 from isoscope.results.row import Row

@@ -19,7 +19,7 @@ from isoscope.repair.before_after import SHOWN
 from isoscope.repair.impact.files import read_texts
 from isoscope.repair.impact.impact import REPAIRS, judge, known, parse_repairs, refuse_too_many
 from isoscope.repair.impact.overlap import Split, hold_apart
-from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
+from isoscope.repair.impact.perplexity import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs
 from isoscope.repair.impact.tasks import Task, hashed, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
