@@ -149,7 +149,8 @@ class Workshop:
             found = []
             for done, item in enumerate(asked):
                 self.progress(done, len(asked))
-                found.append(_alone(function, item))
+                with so_many_threads(1):
+                    found.append(function(item))
             return found
         answers: dict[int, Answer] = {}
         self.progress(0, len(asked))
@@ -258,11 +259,6 @@ def parse_data(written: str) -> dict[str, str]:
             )
         found[kind] = address
     return found
-
-
-def _alone(function: Callable[[Item], Answer], item: Item) -> Answer:
-    with so_many_threads(1):
-        return function(item)
 
 
 def _begin() -> None:

@@ -268,9 +268,6 @@ def pictures(address: str, lesson: Lesson) -> Questions:
     inputs = torch.cat([drawn.inputs, other.held.inputs[:DRAWN]])
     labels = torch.cat([drawn.targets, other.held.targets[:DRAWN]])
     judged = torch.arange(len(inputs)) >= DRAWN
-    facts = {
-        "probe": address,
-        "probe_hash": other.facts["data_hash"],
-        "probe_classes": other.facts["classes"],
-    }
+    known = {"probe_hash": other.facts["data_hash"], "probe_classes": other.facts["classes"]}
+    facts = {"probe": address, **known}
     return Questions(inputs, torch.ones(inputs.shape[:2], dtype=torch.bool), labels, judged, facts)

@@ -68,12 +68,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"drift's share of the scores' variance is {replicated(by_model).said}."
     )
     verdict = all_of([is_above(found[0], 0), is_above(found[2], 0)], said)
-    return Verdict(verdict.held, verdict.said + lacking(rows), _by_model(rise))
-
-
-def _by_model(rise: pd.DataFrame) -> str:
     told = [f"{model} {replicated(part).said}" for model, part in rise.groupby("model", sort=False)]
-    return f"Without the mean query, by model: {'; '.join(told)}."
+    details = f"Without the mean query, by model: {'; '.join(told)}."
+    return Verdict(verdict.held, verdict.said + lacking(rows), details)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:

@@ -131,18 +131,14 @@ def judge_convolutional(rows: pd.DataFrame) -> Verdict:
     verdict = all_of([is_below(found, 0.0) for found in each.values()], f"{said}; {rest}.")
     relative = _correlations(rows)
     relative = relative[relative["measure"] == "spearman_relative_drift"]
-    with_relative = [replicated(relative[relative["model"].isin(names)]) for names in _sides(relative)]
+    names = {str(name) for name in relative["model"]} - {POOLED}
+    sides = (names & set(NO_ATTENTION), names - set(NO_ATTENTION))
+    with_relative = [replicated(relative[relative["model"].isin(side)]) for side in sides]
     details = (
         f"With the relative drift it is {with_relative[0].said} in CNNs and {with_relative[1].said} in "
         "Transformers: it decides nothing here, since the paper speaks of the drift."
     )
     return Verdict(verdict.held, verdict.said + lacking(rows), details)
-
-
-def _sides(rows: pd.DataFrame) -> tuple[set[str], set[str]]:
-    """The names of networks that convolve, and of Transformers."""
-    names = {str(name) for name in rows["model"]} - {POOLED}
-    return names & set(NO_ATTENTION), names - set(NO_ATTENTION)
 
 
 def _correlations(rows: pd.DataFrame) -> pd.DataFrame:

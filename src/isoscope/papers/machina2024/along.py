@@ -125,9 +125,8 @@ def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
         arm.folder, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
     )
     points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
-    drawn = points.drop(columns="unit").assign(
-        picture=[f"{arm.name}, {kind}, {series}" for kind, series in zip(points.kind, points.series)]  # noqa: B905
-    )
+    pictures = arm.name + ", " + points["kind"] + ", " + points["series"]
+    drawn = points.drop(columns="unit").assign(picture=pictures)
     return pd.concat([own, hidden], ignore_index=True), drawn
 
 

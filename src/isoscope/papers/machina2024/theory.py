@@ -109,9 +109,8 @@ MATRIX = Claim(
     expected="Anisotropic models do not develop as theorised. The theory says: rare tokens are pushed the "
     "same way, away from the hidden states, so they lie further along the mean, are more alike, and share "
     "the direction of their gradient.",
-    method=_METHOD
-    + "Each of the three is measured on the rows of the output matrix; the gradient is that of "
-    "the loss on held-out text. Not as expected is where all three are surely as the theory says.",
+    method=_METHOD + "Each of the three is measured on the rows of the output matrix; the gradient is that "
+    "of the loss on held-out text. Not as expected is where all three are surely as the theory says.",
     reconstructed="The paper argues from its curves; the three tests are ours, after Gao et al. 2019 and Biś "
     "et al. 2021.",
     measures=(CORRELATION, "mean_cosine_rare", "mean_cosine_frequent", "relative_drift_rare"),

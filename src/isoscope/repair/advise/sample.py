@@ -78,13 +78,9 @@ class Halves:
 
     def facts(self) -> dict[str, object]:
         """What a run keeps of it."""
-        return {
-            "vectors": self.seen,
-            "dimensions": self.shown.points.shape[1],
-            "fitted on": len(self.fit),
-            "shown on": len(self.shown),
-            "parted by": "sequence" if self.sequences else "vector, each once",
-        }
+        sizes = {"vectors": self.seen, "dimensions": self.shown.points.shape[1]}
+        halves = {"fitted on": len(self.fit), "shown on": len(self.shown)}
+        return {**sizes, **halves, "parted by": "sequence" if self.sequences else "vector, each once"}
 
 
 def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST) -> Halves:
