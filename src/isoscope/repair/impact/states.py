@@ -87,9 +87,15 @@ def open_inputs(
         file = Path(folder) / "texts.jsonl"
         file.write_text("".join(json.dumps({"text": text}) + "\n" for text in every), encoding="utf-8")
         data = open_data(
-            str(file), model, limit=None, max_length=max_length, batch_size=batch_size, pack=False,
-            special=True, first=True,
-        )  # fmt: skip
+            str(file),
+            model,
+            limit=None,
+            max_length=max_length,
+            batch_size=batch_size,
+            pack=False,
+            special=True,
+            first=True,
+        )
     assert isinstance(data, Text | Altered)
     plain = data.text if isinstance(data, Altered) else data
     rows = plain.sequences
