@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from isoscope.papers.machina2024.judging import I_OWN, I_UNIT
-from isoscope.papers.machina2024.weighing import GRADIENT, INPUT, OUTPUT, PARAMETERS, TIED
+from isoscope.papers.machina2024.weighing import GRADIENT, I_OWN, I_UNIT, INPUT, OUTPUT, PARAMETERS, TIED
 from isoscope.results.row import Row
 from tests.papers.cases import Case, row
 from tests.typed import frame

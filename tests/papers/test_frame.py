@@ -60,7 +60,7 @@ def test_what_failed_leaves_a_claim_undecided_with_the_reason(paper: str, claim:
 def test_claims_of_a_paper_have_names_of_their_own(paper: Paper) -> None:
     names = [claim.name for claim in paper.claims]
     assert len(set(names)) == len(names)
-    assert all(why.endswith(".") for _, why in paper.absent)
+    assert all(why.endswith(".") for why in paper.absent.values())
 
 
 def test_a_paper_that_does_not_exist_is_told() -> None:
@@ -99,7 +99,7 @@ class Toy:
     def paper(self) -> Paper:
         plain = Claim("works", "It works", "It works.", "So.", self.works, judge, draw)
         other = replace(plain, name="fails", title="It fails", experiment=self.fails)
-        return Paper("toy", "A toy", "nobody", (plain, other), (("all else", "It is a toy."),))
+        return Paper("toy", "A toy", "nobody", (plain, other), {"all else": "It is a toy."})
 
     def works(self, workshop: Workshop) -> Found:
         self.tried.append("works")

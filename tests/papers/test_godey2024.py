@@ -15,7 +15,6 @@ from isoscope.papers.claims import Claim, measured
 from isoscope.papers.godey2024 import (
     PAPER,
     arms,
-    clouds,
     cosine,
     counterfactual,
     drift,
@@ -71,8 +70,8 @@ def test_clouds_are_of_the_head_that_is_pulled_most(models: Path) -> None:
     workshop = tiny_workshop(models)
     asked = [(training.MODEL, seed, workshop.experiment("characters", seed=seed)) for seed in range(2)]
     ended, _ = workshop.train(asked)
-    points = clouds.clouds(ended)
-    assert set(points["picture"]) == set(clouds.AXES)
+    points = training.clouds(ended)
+    assert set(points["picture"]) == set(training.AXES)
     assert set(points["series"]) == {
         f"{what}, step {step}" for what in ("queries", "keys") for step in (0, 4)
     }
@@ -81,10 +80,10 @@ def test_clouds_are_of_the_head_that_is_pulled_most(models: Path) -> None:
     for name in ("query_key_cosine", "query_relative_drift", "key_relative_drift"):
         pull = pull * rows[rows["measure"] == name]["value"].abs()
     assert set(zip(points["layer"], points["head"], strict=True)) == {pull.idxmax()}
-    charts = clouds.draw_clouds(points)
-    assert [chart.title for chart in charts] == list(clouds.AXES.values())
+    charts = training.draw_clouds(points)
+    assert [chart.title for chart in charts] == list(training.AXES.values())
     assert all(len(chart.series) == 4 and chart.centred for chart in charts)
-    assert clouds.draw_clouds(clouds.clouds([])) == []
+    assert training.draw_clouds(training.clouds([])) == []
 
 
 def test_a_sign_that_no_head_has_turns_the_verdict() -> None:

@@ -19,8 +19,8 @@ from isoscope.papers.machina2024 import PAPER, along, sizes, vocabulary
 from isoscope.papers.machina2024 import arms as arms_module
 from isoscope.papers.machina2024.arms import STEPS, Plan, arms, tied
 from isoscope.papers.machina2024.frequency import Gradient, along_drift, as_types, bands
-from isoscope.papers.machina2024.judging import I_OWN, I_UNIT, PUBLIC, by_group, changes, pick
-from isoscope.papers.machina2024.weighing import INPUT, OUTPUT, TIED, vocabularies
+from isoscope.papers.machina2024.judging import PUBLIC, by_group, changes, pick
+from isoscope.papers.machina2024.weighing import I_OWN, I_UNIT, INPUT, OUTPUT, TIED, vocabularies
 from isoscope.papers.workshop import Workshop
 from isoscope.results.trajectory import FAILED
 from isoscope.stats.types import Types

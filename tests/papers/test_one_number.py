@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from isoscope.papers.bao2024.collapse import ALONG
-from isoscope.papers.machina2024.judging import I_OWN, I_UNIT
+from isoscope.papers.machina2024.weighing import I_OWN, I_UNIT
 from isoscope.papers.table import paper_of
 from tests.papers import cases_bao2024 as bao
 from tests.papers import cases_godey2024 as godey

@@ -8,10 +8,9 @@ import torch
 
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.impact.maps import Character, cannot_matter, cannot_matter_to_head, character
-from isoscope.repair.impact.outcome import Outcome
+from isoscope.repair.impact.outcome import CANNOT, Change, Outcome, changed
 from isoscope.repair.impact.probe import probe
 from isoscope.repair.impact.scores import retrieval, similarity
-from isoscope.repair.impact.verdict import CANNOT, Change, changed
 from isoscope.repair.keep.maps import Clustered, Scaled, Turned
 from isoscope.repair.keep.repair import Repair
 

@@ -15,8 +15,15 @@ from torch.nn import functional
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import load
 from isoscope.repair.fit.transforms import fit
-from isoscope.repair.impact.perplexity import HeadStates, in_place, open_speaker, perplexity
-from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
+from isoscope.repair.impact.perplexity import (
+    HeadStates,
+    Spoken,
+    in_place,
+    judge_spoken,
+    open_speaker,
+    open_spoken,
+    perplexity,
+)
 from tests.models import tiny
 
 WORDS = (

@@ -10,9 +10,8 @@ from scipy import stats
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.impact.hubs import hub_outcomes, hubness
-from isoscope.repair.impact.outcome import DRAWS
+from isoscope.repair.impact.outcome import CANNOT, DRAWS, HELPED, HURT, SAME, UNDEFINED, changed
 from isoscope.repair.impact.scores import retrieval, similarity
-from isoscope.repair.impact.verdict import CANNOT, HELPED, HURT, SAME, UNDEFINED, changed
 
 RANDOM = np.random.default_rng(0)
 

@@ -18,12 +18,6 @@ LEFT = {
     "kinds/impact/effects.py",  # the score of a task is called SCORE.TASK
     "papers/bao2024/penalty.py",  # arms are called SHAPE: SETTING
     "papers/bao2024/sweep.py",
-    "papers/bao2024/theory.py",
-    "papers/machina2024/sizes.py",
-    "papers/machina2024/theory.py",  # measures by frequency are chosen by parts of their names
-    "papers/machina2024/vocabulary.py",
-    "repair/impact/impact.py",
-    "repair/impact/words.py",
 }
 """Modules that still take names apart."""
 

@@ -56,7 +56,10 @@ def impact_rows(layers: tuple[int, ...] = (0, 2)) -> Iterator[Row]:
 
 
 def made_impact(path: Path) -> RunFolder:
-    told = {**made.EXPLAINED, **explanations(["spearman.pairs", "accuracy.labels", "recall_1.seek"])}
+    told = {
+        **made.EXPLAINED,
+        **explanations([("spearman", "pairs"), ("accuracy", "labels"), ("recall_1", "seek")]),
+    }
     asked = {"model": "m", "repairs": ["centre", "whiten:4"]}
     folder = open_run(path, Run("impact", "m", asked, told))
     rows = frame(impact_rows())

@@ -35,7 +35,7 @@ def told(held: bool | None, word: str, charts: tuple[Chart, ...] = (CHART,)) -> 
 
 def test_verdicts_are_told_in_words_and_names_are_escaped() -> None:
     claims = [told(True, "as expected"), told(False, "not as expected"), told(None, "undecided", ())]
-    page = paper_page(RUN, "someone", "1 of 3.", claims, [("all <else>", "It is a toy.")], {})
+    page = paper_page(RUN, "someone", "1 of 3.", claims, {"all <else>": "It is a toy."}, {})
     for word, sign in (("as expected", "✓"), ("not as expected", "✗"), ("undecided", "?")):
         assert re.search(rf"{re.escape(sign)}</span> {word}</span>", page)
     body = page.split("<script>")[0]

@@ -132,29 +132,21 @@ def called(model: object, revision: object) -> str:
     return f"{model} ({revision})" if revision else str(model)
 
 
-def is_above(found: Reading, level: float, what: str) -> Verdict:
+def is_above(found: Reading, level: float, what: str = "") -> Verdict:
     """Held where all of the interval is above the level, not where all is below, else undecided."""
-    return _against(found, level, what, held=found.above(level), turned=found.below(level), side="above")
+    return _against(found, level, what, "above", held=found.above(level), turned=found.below(level))
 
 
-def is_below(found: Reading, level: float, what: str) -> Verdict:
+def is_below(found: Reading, level: float, what: str = "") -> Verdict:
     """Held where all of the interval is below the level, not where all is above, else undecided."""
-    return _against(found, level, what, held=found.below(level), turned=found.above(level), side="below")
+    return _against(found, level, what, "below", held=found.below(level), turned=found.above(level))
 
 
-def _against(found: Reading, level: float, what: str, *, held: bool, turned: bool, side: str) -> Verdict:
-    if held:
-        end = side
-    elif turned:
-        end = f"not {side}"
-    else:
-        end = "not told from" if found.bounded else "which without an interval is not told from"
-    return Verdict(
-        True if held else False if turned else None,
-        f"{what} is {found.said}, {end} {short(level)}.",
-        found=found,
-        level=level,
-    )
+def _against(found: Reading, level: float, what: str, side: str, *, held: bool, turned: bool) -> Verdict:
+    open_ = "not told from" if found.bounded else "which without an interval is not told from"
+    end = side if held else f"not {side}" if turned else open_
+    said = f"{what} is {found.said}, {end} {short(level)}."
+    return Verdict(True if held else False if turned else None, said, found=found, level=level)
 
 
 def all_of(parts: Sequence[Verdict], said: str = "") -> Verdict:

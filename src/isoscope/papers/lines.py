@@ -8,7 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
-from isoscope.papers.intervals import of_row, over, within
+from isoscope.papers.intervals import of_row, over_seeds, within
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Series
 
@@ -38,8 +38,26 @@ def along(
     return series(name, [float(place) for place in places], found)
 
 
+def curves(
+    rows: pd.DataFrame,
+    column: Literal["layer", "step"],
+    by: Literal["model", "layer"] = "model",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> list[Series]:
+    """A curve per model or per layer, each as `along` has it."""
+    groups = rows.groupby(by, sort=by == "layer")
+    names = {key: f"layer {key}" if by == "layer" else str(key) for key, _ in groups}
+    return [along(part, column, names[key], bounds) for key, part in groups]
+
+
+def dots(name: str, points: pd.DataFrame, x: str, y: str, told: str = "") -> Series:
+    """Rows of a table as dots by two of its columns; `told` is hover text with names of columns in braces."""
+    words = [told.format_map(each) for each in points.to_dict("records")] if told else ()
+    return Series(name, points[x].tolist(), points[y].tolist(), style="dots", told=words)
+
+
 def at_place(rows: pd.DataFrame) -> Reading:
     """The mean over seeds of rows of one place; of a single row, its own interval."""
     if len(rows) == 1:
         return of_row(rows.iloc[0])
-    return over(rows.groupby("revision")["value"].mean().tolist())
+    return over_seeds(rows)

@@ -8,8 +8,8 @@ reason, undecided, and the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -43,7 +43,7 @@ class Paper:
     title: str
     citation: str
     claims: tuple[Claim, ...]
-    absent: tuple[tuple[str, str], ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def chosen(paper: Paper, names: Sequence[str] | None) -> list[Claim]:
 
 def left(paper: Paper, folder: RunFolder) -> list[Claim]:
     """The claims that the folder has not, or not whole."""
-    return [claim for claim in paper.claims if not folder.has(claim.name) or _failed(folder, claim)]
+    there = {claim.name: folder.frame(claim.name) for claim in paper.claims if folder.has(claim.name)}
+    whole = {name for name, rows in there.items() if not (rows["measure"] == FAILED).any()}
+    return [claim for claim in paper.claims if claim.name not in whole]
 
 
 def make(claims: Iterable[Claim], workshop: Workshop, folder: RunFolder) -> None:
@@ -107,12 +109,8 @@ def make(claims: Iterable[Claim], workshop: Workshop, folder: RunFolder) -> None
 
 def judged(paper: Paper, folder: RunFolder) -> list[Judged]:
     """Every claim of the paper that the folder has, judged from its rows."""
-    found = []
-    for claim in paper.claims:
-        if folder.has(claim.name):
-            rows = folder.frame(claim.name)
-            found.append(Judged(claim, _judge(claim, rows), rows, folder.points(claim.name)))
-    return found
+    there = {claim: folder.frame(claim.name) for claim in paper.claims if folder.has(claim.name)}
+    return [Judged(one, _judge(one, rows), rows, folder.points(one.name)) for one, rows in there.items()]
 
 
 def headline(found: Iterable[Judged]) -> str:
@@ -141,7 +139,3 @@ def _judge(claim: Claim, rows: pd.DataFrame) -> Verdict:
         return claim.verdict(rows)
     except (LookupError, ValueError, TypeError) as reason:
         return Verdict(None, f"The rows could not be judged ({type(reason).__name__}: {reason}).")
-
-
-def _failed(folder: RunFolder, claim: Claim) -> bool:
-    return bool((folder.frame(claim.name)["measure"] == FAILED).any())

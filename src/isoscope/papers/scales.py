@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isoscope.errors import unknown_name
 from isoscope.lab.block.block import Setting
+from isoscope.lab.choice import chosen
 
 
 @dataclass(frozen=True)
@@ -73,41 +73,22 @@ _GPU_TRAJECTORY = Size(8, 512, 8, 256, steps=1500, batch_size=32, rate=1e-3, che
 
 SCALES = (
     Scale(
-        "laptop",
-        "lab models from embedded data; minutes on two cores",
+        "laptop", "lab models from embedded data; minutes on two cores",
         arm=Size(4, 64, 4, 64, steps=300, batch_size=16, rate=3e-3, checkpoints="300"),
         trajectory=Size(4, 64, 4, 64, steps=600, batch_size=16, rate=3e-3, checkpoints="log:16"),
-        seeds=4,
-        parallel=2,
-        block=Setting(length=128, sequences=8, passes=0),
+        seeds=4, parallel=2, block=Setting(length=128, sequences=8, passes=0),
     ),
     Scale(
-        "gpu",
-        "larger lab models, from real data where --data gives it; half an hour on one GPU",
-        arm=_GPU_ARM,
-        trajectory=_GPU_TRAJECTORY,
-        seeds=5,
-        parallel=4,
-        bfloat16=True,
-        image_rate=3e-4,
+        "gpu", "larger lab models, from real data where --data gives it; half an hour on one GPU",
+        _GPU_ARM, _GPU_TRAJECTORY, seeds=5, parallel=4, bfloat16=True, image_rate=3e-4,
     ),
     Scale(
-        "full",
-        "the public models of the papers, and lab models as at gpu where a claim is of training",
-        arm=_GPU_ARM,
-        trajectory=_GPU_TRAJECTORY,
-        seeds=5,
-        parallel=1,
-        bfloat16=True,
-        public=True,
-        image_rate=3e-4,
+        "full", "the public models of the papers, and lab models as at gpu where a claim is of training",
+        _GPU_ARM, _GPU_TRAJECTORY, seeds=5, parallel=1, bfloat16=True, public=True, image_rate=3e-4,
     ),
-)
+)  # fmt: skip
 
 
 def scale_of(name: str) -> Scale:
     """The scale of a name."""
-    found = {scale.name: scale for scale in SCALES}
-    if name not in found:
-        raise unknown_name("scale", name, found)
-    return found[name]
+    return chosen("scale", name, SCALES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoscope.errors import unknown_name
+from isoscope.lab.choice import chosen
 from isoscope.papers import bao2024, godey2024, machina2024
 from isoscope.papers.paper import Paper
 
@@ -11,7 +11,4 @@ PAPERS = (godey2024.PAPER, machina2024.PAPER, bao2024.PAPER)
 
 def paper_of(name: str) -> Paper:
     """The paper of a name."""
-    found = {paper.name: paper for paper in PAPERS}
-    if name not in found:
-        raise unknown_name("paper", name, found)
-    return found[name]
+    return chosen("paper", name, PAPERS)

@@ -12,22 +12,22 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import pandas as pd
 import torch
+from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
+from isoscope.lab.contrast.trial import lesson_of
+from isoscope.lab.processes import Answer, Item, in_processes
 from isoscope.lab.train.experiment import USUAL, Experiment, Underway
 from isoscope.lab.train.reopen import Reopen
 from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
-from isoscope.models.source import load
+from isoscope.models.source import Model, load
 from isoscope.papers.claims import failed, of_seed
 from isoscope.papers.scales import Scale, Size
 from isoscope.results.row import frame
@@ -47,8 +47,6 @@ EMBEDDED = "embedded"
 LONGEST = {"frames": 64}
 """Of a task, what a sequence may have at most: a spoken digit is .6 s, 64 frames, and a tone has 98."""
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 Progress = Callable[[int, int | None], None]
 
 
@@ -106,26 +104,12 @@ class Workshop:
         """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
         own = size if isinstance(size, Size) else getattr(self.scale, size)
         patches = task == "images" and model == "transformer"
-        return Experiment(
-            task=task,
-            model=model,
-            attention=attention,
-            norm=norm or USUAL[model],
-            penalty=penalty,
-            layers=own.layers,
-            width=own.width,
-            heads=own.heads,
-            length=min(own.length, LONGEST.get(task, own.length)),
-            data=self.address(_DATA.get(task, "text")),
-            checkpoints=own.checkpoints,
-            recipe=Recipe(
-                steps=own.steps,
-                batch_size=own.batch_size,
-                rate=min(own.rate, self.scale.image_rate) if patches else own.rate,
-                seed=seed,
-                bfloat16=self.scale.bfloat16 and self.device.startswith("cuda"),
-            ),
-        )
+        rate = min(own.rate, self.scale.image_rate) if patches else own.rate
+        narrow = self.scale.bfloat16 and self.device.startswith("cuda")
+        recipe = Recipe(own.steps, own.batch_size, rate, seed=seed, bfloat16=narrow)
+        length, data = min(own.length, LONGEST.get(task, own.length)), self.address(_DATA.get(task, "text"))
+        shape = (own.layers, own.width, own.heads, length, data, own.checkpoints, recipe)
+        return Experiment(task, model, attention, norm or USUAL[model], penalty, *shape)
 
     def trained(self, experiment: Experiment) -> Path:
         """The run folder of a training, which is made where it is not there or not at its end."""
@@ -165,24 +149,15 @@ class Workshop:
             found = []
             for done, item in enumerate(asked):
                 self.progress(done, len(asked))
-                found.append(_alone(function, item))
+                with so_many_threads(1):
+                    found.append(function(item))
             return found
-        workers = ProcessPoolExecutor(self.parallel, get_context("spawn"), initializer=_begin)
-        try:
-            waited = {workers.submit(function, item): number for number, item in enumerate(asked)}
-            answers: dict[int, Answer] = {}
-            self.progress(0, len(asked))
-            for each in as_completed(waited):
-                answers[waited[each]] = each.result()
-                self.progress(len(answers), len(asked))
-            return [answers[number] for number in range(len(asked))]
-        except BrokenProcessPool as reason:
-            raise IsoscopeError(
-                "a process of --parallel ended by itself, perhaps for want of memory; what was finished is "
-                "kept, take fewer and run the same command again."
-            ) from reason
-        finally:
-            workers.shutdown(cancel_futures=True)
+        answers: dict[int, Answer] = {}
+        self.progress(0, len(asked))
+        for place, answer in in_processes(function, asked, self.parallel, _begin):
+            answers[place] = answer
+            self.progress(len(answers), len(asked))
+        return [answers[place] for place in range(len(asked))]
 
     def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:
         """Rows of a public model by its name in the zoo; one that cannot be had is a row with the reason.
@@ -190,18 +165,29 @@ class Workshop:
         What was measured is kept in MODELS as a run of its own. `revision` is a checkpoint of it.
         """
         question = {"public": name, "checkpoint": revision, "measured": list(measures), **dict(self.data)}
-        digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:12]
-        folder = self.models / f"public-{digest}"
-        if not (folder / "run.json").exists() or not read_run(folder).units():
+        folder = self.models / f"public-{digest_of(question)}"
+        if not is_kept(folder):
             try:
                 model = load(name, revision=revision or None, device=self.device)
-                data = self.address(model.takes)
-                seen = observe(model, data, measures=measures)
+                seen = observe(model, self.address(model.takes), measures=measures)
             except IsoscopeError as reason:
                 return failed(name, str(reason), revision)
             kept = open_run(folder, new_run("measure", name, question, choose(measures)))
             kept.write(name, seen.rows(kept.run.id), seen.known())
         return read_run(folder).frame().assign(model=name, revision=revision)
+
+    def all_observed(self, names: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+        """Rows of several public models."""
+        parts = []
+        for number, name in enumerate(names):
+            self.progress(number, len(names))
+            parts.append(self.observed(name, measures))
+        return pd.concat(parts, ignore_index=True)
+
+    def along_training(self, name: str) -> list[tuple[str, int, Experiment]]:
+        """A language model by character that is followed along its training, of every seed."""
+        seeds = range(self.seeds)
+        return [(name, seed, self.experiment("characters", seed=seed, size="trajectory")) for seed in seeds]
 
     def _folder(self, experiment: Experiment) -> Path:
         return self.models / experiment.digest
@@ -210,6 +196,23 @@ class Workshop:
         """Whether the last weights are kept: they are written after the rows of that step."""
         last = f"step-{experiment.recipe.steps:06d}.safetensors"
         return (self._folder(experiment) / "checkpoints" / last).exists()
+
+
+def digest_of(question: Mapping[str, object]) -> str:
+    """Twelve hex digits of a question."""
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether there is a run folder with something in it."""
+    return (folder / "run.json").exists() and bool(read_run(folder).units())
+
+
+def model_at(experiment: Experiment, folder: Path, name: str, step: int, device: str) -> Model:
+    """The model of a training in a folder, with the weights that it had at a step."""
+    module = experiment.build(lesson_of(experiment.task, experiment.data, experiment.length))
+    module.load_state_dict(load_file(folder / "checkpoints" / f"step-{step:06d}.safetensors"))
+    return Model(module.to(device).eval(), name, step=step)
 
 
 def read_training(
@@ -256,11 +259,6 @@ def parse_data(written: str) -> dict[str, str]:
             )
         found[kind] = address
     return found
-
-
-def _alone(function: Callable[[Item], Answer], item: Item) -> Answer:
-    with so_many_threads(1):
-        return function(item)
 
 
 def _begin() -> None:

@@ -7,7 +7,7 @@ Pooled vectors are those of sentence-transformers: one sequence a text, special 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -43,31 +43,39 @@ class States:
         done = 0
         weight = next(self.model.module.parameters())
         for batch in self.data:
-            ready = batch.as_floats(weight.dtype).to(weight.device)
             done += len(batch)
-            yield self._of(ready)
+            ready = batch.as_floats(weight.dtype).to(weight.device)
+            yield vectors_at(self.model, self.found, (self.site,), self.pool, ready)[self.site]
             if self.progress is not None:
                 self.progress(done, self.data.size)
 
-    def _of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        flows: list[Tensor] = []
 
-        def receive(site: Site, seen: Tensor) -> None:
-            if site == self.site:
-                flows.append(seen)
+def vectors_at(
+    model: Model, found: Survey, sites: Collection[Site], pool: str, batch: Batch
+) -> dict[Site, tuple[Tensor, Tensor | None]]:
+    """Run a model on a batch: vectors [n, d] by site, and the sequence of each where vectors are tokens."""
+    made: dict[Site, tuple[Tensor, Tensor | None]] = {}
 
-        found = self.found
-        with at_rest(self.model.module):
-            with tap(self.model.module, found.blocks, receive, gives=found.gives, takes=found.takes):
-                batch.call(self.model.module)
-            flow = found.vectors(self.site, flows[-1])
-            counted = select_counted(flow.shape, batch, decoder=self.site in found.decoder).to(flow.device)
-            vectors, sequence = counted.of(flow).float(), counted.sequence
-            if self.pool == "token":
-                return vectors.cpu(), batch.keys.cpu()[sequence]
-            if self.pool == "cls" and flow.dim() == 3:
-                return flow[:, 0].float().cpu(), None
-            return pooled(vectors, sequence.to(flow.device), last=self.pool == "last").cpu(), None
+    def receive(site: Site, seen: Tensor) -> None:
+        if site not in sites:
+            return
+        flow = found.vectors(site, seen)
+        if pool == "cls" and flow.dim() == 3:
+            made[site] = flow[:, 0].float().cpu(), None
+            return
+        counted = select_counted(flow.shape, batch, decoder=site in found.decoder).to(flow.device)
+        vectors, sequence = counted.of(flow).float(), counted.sequence
+        if pool == "token":
+            made[site] = vectors.cpu(), batch.keys.cpu()[sequence]
+        else:
+            made[site] = pooled(vectors, sequence.to(flow.device), last=pool == "last").cpu(), None
+
+    with (
+        at_rest(model.module),
+        tap(model.module, found.blocks, receive, gives=found.gives, takes=found.takes),
+    ):
+        batch.call(model.module)
+    return made
 
 
 def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:

@@ -89,7 +89,7 @@ def paper_page(
     citation: str,
     said: str,
     claims: Sequence[ClaimTold],
-    absent: Sequence[tuple[str, str]],
+    absent: Mapping[str, str],
     facts: Mapping[str, Mapping[str, object]],
 ) -> str:
     """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
@@ -101,7 +101,7 @@ def paper_page(
         citation=citation,
         headline=said,
         claims=drawn,
-        absent=[(name, _coded(why)) for name, why in absent],
+        absent=[(name, _coded(why)) for name, why in absent.items()],
         question=facts_table(run.question),
         versions=facts_table(run.versions),
         facts=[

@@ -4,7 +4,7 @@ Table and block start as BERT does, N(0, .02²), norms at 1 and 0. Sequences are
 bias of norm N in one random direction is added to every vector, and N is swept. Decided here: a unit is one
 norm, one N and one seed. A seed fixes weights, inputs and the direction of the bias, whatever the norm and N,
 so that norms can be compared in pairs. Which norms, Ns and seeds are asked is no part of the question: a
-folder grows by more of them, and block_seeds.py sums up those that are there.
+folder grows by more of them, and seeds.py sums up those that are there.
 """
 
 from __future__ import annotations

@@ -124,32 +124,25 @@ def _histogram(values: Tensor) -> tuple[list[float], list[float]]:
 _SHARED = {
     "family": "attention",
     "misleads": "The part of a score that is the same along its row does not reach the softmax.",
-    "null": "none: it has the units of the scores",
-    "interval": "over seeds",
-    "source": "Godey, de la Clergerie & Sagot 2024",
-    "range": "any size",
-}
+    "null": "none: it has the units of the scores", "interval": "over seeds",
+    "source": "Godey, de la Clergerie & Sagot 2024", "range": "any size",
+}  # fmt: skip
 EXPLANATIONS: dict[str, dict[str, object]] = {
     "score_mean": {
-        **_SHARED,
-        "title": "mean score",
-        "formula": "mean of s_ij over queries and keys, then over heads",
+        **_SHARED, "title": "mean score", "formula": "mean of s_ij over queries and keys, then over heads",
         "says": "Where the scores lie before the softmax.",
     },
     "score_std_pooled": {
-        **_SHARED,
-        "title": "pooled standard deviation of the scores",
+        **_SHARED, "title": "pooled standard deviation of the scores",
         "formula": "√Var s_ij over sequences, queries and keys of a head, then the mean over heads",
         "says": "How far scores spread in all; within rows less, and only that can sharpen attention.",
         "range": "0 to any size",
     },
     "smallest_weight": {
-        **_SHARED,
-        "title": "smallest weight",
-        "formula": "mean over queries of min_j p_ij",
+        **_SHARED, "title": "smallest weight", "formula": "mean over queries of min_j p_ij",
         "says": "How much of a query's attention goes to the key that it looks at least.",
         "misleads": "It falls with the number of keys: 1/v where attention is even.",
         "null": "none: it depends on the scores' distribution even where nothing is sought",
         "range": "0 to 1",
     },
-}
+}  # fmt: skip

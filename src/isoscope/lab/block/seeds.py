@@ -70,7 +70,10 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
     lines = over_seeds(mine)
     found: list[dict[str, object]] = []
     for norm, own in mine.groupby("arm", sort=False):
-        kept = [_kept(over_seeds(part), str(norm)) for _, part in own.groupby("seed")]
+        kept = []
+        for _, part in own.groupby("seed"):
+            each = (curve(over_seeds(part), str(norm), "layer", at, "mean_norm") for at in (0, 1))
+            kept.append(kept_norm(*(line["value"].tolist() for line in each)))
         sure = [each for each in kept if not math.isnan(each)]
         told = {"norm": norm, "keeping": len(sure), "seeds": len(kept)}
         told["kept"] = sum(sure) / len(sure) if sure else math.nan
@@ -83,18 +86,10 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=columns)
 
 
-def _kept(lines: pd.DataFrame, norm: str) -> float:
-    entering, leaving = (curve(lines, norm, "layer", at, "mean_norm")["value"].tolist() for at in (0, 1))
-    return kept_norm(entering, leaving)
-
-
 def _led(norms: Sequence[float]) -> dict[str, object]:
     """Where passes led, from the norms before the first and after each."""
     moved, late = abs(norms[-1] - norms[0]), abs(norms[-1] - norms[-2])
-    return {
-        "first": norms[0],
-        "last": norms[-1],
-        "growth": norms[-1] / norms[-2] if norms[-2] else math.nan,
-        "passes": len(norms) - 1,
-        "settles": late <= SETTLED * moved + ROUNDING * norms[-1],
-    }
+    growth = norms[-1] / norms[-2] if norms[-2] else math.nan
+    settles = late <= SETTLED * moved + ROUNDING * norms[-1]
+    ends = {"first": norms[0], "last": norms[-1]}
+    return {**ends, "growth": growth, "passes": len(norms) - 1, "settles": settles}

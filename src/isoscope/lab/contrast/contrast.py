@@ -3,17 +3,15 @@
 Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps
 from every seed; or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so
 that a contrast is taken up trial by trial, grows by more arms and seeds, and may be spread over sittings and
-machines. What is read of a trial is in contrast_trial.py, what a contrast says in contrast_fit.py.
+machines. What is read of a trial is in trial.py, what a contrast says in fit.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -29,6 +27,7 @@ from isoscope.lab.contrast.trial import (
     told_besides,
     try_,
 )
+from isoscope.lab.processes import in_processes
 from isoscope.lab.train.experiment import Experiment
 from isoscope.measures.table import choose
 from isoscope.results.run import Run
@@ -74,13 +73,11 @@ class Contrast:
             if not self.driven or arm.attention in WITHOUT_ATTENTION:
                 found.append(Trial(name, own, None, place, not self.driven, self.probe))
             else:
-                driven = [(self._driven(own, aim), aim) for aim in self.entropies]
-                found += [Trial(name, each, aim, place, probe=self.probe) for each, aim in driven]
+                for aim in self.entropies:
+                    penalties = filter(None, [arm.penalty, f"entropy={self.strength:g},target={aim:g}"])
+                    driven = replace(own, penalty="+".join(penalties))
+                    found.append(Trial(name, driven, aim, place, probe=self.probe))
         return found
-
-    def _driven(self, arm: Experiment, aim: float) -> Experiment:
-        driven = f"entropy={self.strength:g},target={aim:g}"
-        return replace(arm, penalty="+".join(filter(None, [arm.penalty, driven])))
 
 
 def contrast(
@@ -147,7 +144,9 @@ def open_contrast(asked: Contrast, out: Path) -> RunFolder:
 def run_of(asked: Contrast) -> Run:
     """What is asked of every trial alike."""
     base = asked.arms[asked.reference]
-    apart = [name for name in _APART if asked.driven or name not in _shared(asked)]
+    arms = asked.arms.values()  # names of arms do not tell what all arms have alike
+    alike = [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
+    apart = [name for name in _APART if asked.driven or name not in alike]
     fixed = {name: value for name, value in base.fixed().items() if name not in apart}
     question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
     question |= {"reference": asked.reference, "measured": list(MEASURES)}
@@ -159,12 +158,6 @@ def run_of(asked: Contrast) -> Run:
     loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
     besides = told_besides() if asked.probe or not asked.driven else {}
     return replace(run, measures={**run.measures, "loss": loss, **besides})
-
-
-def _shared(asked: Contrast) -> list[str]:
-    """The knobs of an arm in which all arms are alike: their names do not tell them."""
-    arms = list(asked.arms.values())
-    return [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
 
 
 def make(
@@ -184,17 +177,6 @@ def _answers(trials: Sequence[Trial], run: str, device: str, parallel: int) -> I
     if parallel == 1 or len(trials) < 2:
         yield from ((trial, try_(trial, run, device)) for trial in trials)
         return
-    threads = max(1, torch.get_num_threads() // parallel)
-    workers = ProcessPoolExecutor(
-        parallel, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
-    )
-    try:
-        waited = {workers.submit(try_, trial, run, device): trial for trial in trials}
-        yield from ((waited[each], each.result()) for each in as_completed(waited))
-    except BrokenProcessPool as reason:
-        raise IsoscopeError(
-            "a process of --parallel ended by itself, perhaps for want of memory; what was finished is kept, "
-            "take fewer and run the same command again."
-        ) from reason
-    finally:
-        workers.shutdown(cancel_futures=True)
+    begin = partial(torch.set_num_threads, max(1, torch.get_num_threads() // parallel))
+    for place, answer in in_processes(partial(try_, run=run, device=device), trials, parallel, begin):
+        yield trials[place], answer

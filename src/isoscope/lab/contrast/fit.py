@@ -19,43 +19,16 @@ import pandas as pd
 from scipy import stats
 
 QUANTITIES = (
-    "loss",
-    "mean_cosine_between",
-    "relative_drift",
-    "isoscore",
-    "drift_share",
-    "query_relative_drift",
-    "key_relative_drift",
-    "sink_mass",
-    "attention_mass",
-)
+    "loss", "mean_cosine_between", "relative_drift", "isoscore", "drift_share", "query_relative_drift",
+    "key_relative_drift", "sink_mass", "attention_mass",
+)  # fmt: skip
 AS_THEY_CAME = (
-    "loss",
-    "perplexity",
-    "accuracy",
-    "probe_accuracy",
-    "normalised_entropy",
-    "spectrum_variance",
-    "trace",
-    "frobenius",
-    "spectrum_mean",
-    "propagation_mean",
-    "propagation_range",
-    "propagation_agreement",
-    "trace_on_data",
-    "frobenius_on_data",
-    "mean_cosine_between",
-    "relative_drift",
-    "isoscore",
-    "effective_rank",
-    "rank_residual",
-    "score_std",
-    "drift_share",
-    "query_relative_drift",
-    "key_relative_drift",
-    "sink_mass",
-    "attention_mass",
-)
+    "loss", "perplexity", "accuracy", "probe_accuracy", "normalised_entropy", "spectrum_variance", "trace",
+    "frobenius", "spectrum_mean", "propagation_mean", "propagation_range", "propagation_agreement",
+    "trace_on_data", "frobenius_on_data", "mean_cosine_between", "relative_drift", "isoscore",
+    "effective_rank", "rank_residual", "score_std", "drift_share", "query_relative_drift",
+    "key_relative_drift", "sink_mass", "attention_mass",
+)  # fmt: skip
 """The quantities of arms that were driven nowhere: the entropy is one of them."""
 LEAST = 3  # seeds for an interval
 FEW = "measured at fewer than two entropies"
@@ -173,14 +146,8 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     middle = (within[0] + within[1]) / 2
     control = math.isinf(float(mine["high"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
-    return {
-        **_interval(_paired(mine, theirs, middle)),
-        "at": middle,
-        "range_low": within[0],
-        "range_high": within[1],
-        "note": LEVEL if control else note,
-        "control": control,
-    }
+    told = {"at": middle, "range_low": within[0], "range_high": within[1], "control": control}
+    return {**_interval(_paired(mine, theirs, middle)), **told, "note": LEVEL if control else note}
 
 
 def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import cast
@@ -33,30 +33,15 @@ from isoscope.results.row import Row
 from isoscope.run.monitor.own import OWN, explained, own_rows
 from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.data import data_part
-from isoscope.run.weigh.heads import head_points, weigh_heads
+from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
 from isoscope.run.weigh.localisation import KIND
 
 MEASURES = (
-    "mean_cosine_between",
-    "mean_cosine",
-    "relative_drift",
-    "mean_norm",
-    "isoscore",
-    "participation_ratio_split",
-    "effective_rank",
-    "rank_residual",
-    "normalised_entropy",
-    "attention_mass",
-    "largest_weight",
-    "score_std",
-    "largest_score",
-    "sink_mass",
-    "drift_share",
-    "normalised_entropy_without_drift",
-    "query_relative_drift",
-    "key_relative_drift",
-    "query_key_cosine",
-)
+    "mean_cosine_between", "mean_cosine", "relative_drift", "mean_norm", "isoscore",
+    "participation_ratio_split", "effective_rank", "rank_residual", "normalised_entropy", "attention_mass",
+    "largest_weight", "score_std", "largest_score", "sink_mass", "drift_share",
+    "normalised_entropy_without_drift", "query_relative_drift", "key_relative_drift", "query_key_cosine",
+)  # fmt: skip
 WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to
 
 Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
@@ -101,7 +86,8 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
     lesson = lesson_of(experiment.task, experiment.data, experiment.length)
     model = experiment.build(lesson).to(device)
     training = Training(model, lesson, experiment.recipe, experiment.penalties())
-    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": _called(device)}
+    called = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    about: dict[str, object] = {"arm": trial.arm, "place": trial.place, "device": called}
     about["trained"] = asdict(experiment)
     started = time.perf_counter()
     try:
@@ -111,8 +97,7 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
         steps = experiment.recipe.steps
         nothing = Reading(math.nan, 1, note="the training went wrong")
         lost = Row.at(run, trial.arm, trial.revision, steps, OWN, None, None, "loss", nothing)
-        words = f"{trial.unit}: {reason}"
-        return [trial.placed(lost, run)], {**about, "notes": [words]}, points_frame([])
+        return [trial.placed(lost, run)], {**about, "notes": [f"{trial.unit}: {reason}"]}, points_frame([])
     about["seconds of training"] = round(time.perf_counter() - started, 2)
     about["parameters"] = sum(weight.numel() for weight in model.parameters())
     source = Model(model, trial.arm, trial.revision, step=experiment.recipe.steps)
@@ -160,18 +145,9 @@ def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame,
     rows: list[Row] = []
     try:
         weights = open_weights(source)
-        heads = [
-            each
-            for each in weigh_heads(weights, length, 0, lambda site, why: said.append(f"{site}: {why}"))
-            if each is not None
-        ]
-        for each in heads:
-            for measure in of_weights("query_key"):
-                for head, reading in enumerate(
-                    cast(tuple[Reading, ...], measure.read(each.record)), start=-1
-                ):
-                    where = (each.site.kind, each.site.layer, None if head < 0 else head)
-                    rows.append(Row.at("", *at, *where, measure.name, reading))
+        found = weigh_heads(weights, length, 0, lambda site, why: said.append(f"{site}: {why}"))
+        heads = [each for each in found if each is not None]
+        rows += rows_of_heads(source, heads)
         part = data_part(source, weights, probe_of(lesson), length=length)
     except IsoscopeError as reason:
         return rows, points_frame([]), [*said, str(reason)]
@@ -183,6 +159,16 @@ def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame,
     drawn = points_frame(one for one in head_points(heads) if one.picture != "propagation")
     points = pd.concat([drawn, part.points], ignore_index=True).astype(drawn.dtypes)
     return rows, points, [*said, *(remark for remark in part.remarks if remark.startswith("localisation"))]
+
+
+def rows_of_heads(source: Model, heads: Iterable[HeadsWeighed | None]) -> Iterator[Row]:
+    """What the weights of queries and keys say alone, of every layer and head."""
+    at = (source.name, source.revision, source.step)
+    for each in filter(None, heads):
+        for measure in of_weights(KIND):
+            for head, reading in enumerate(cast(tuple[Reading, ...], measure.read(each.record)), start=-1):
+                where = (each.site.kind, each.site.layer, None if head < 0 else head)
+                yield Row.at("", *at, *where, measure.name, reading)
 
 
 def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, float, int]]:
@@ -206,33 +192,25 @@ def _probed(source: Model, experiment: Experiment, address: str) -> Iterator[Row
 
 def told_besides() -> Told:
     """What a page tells of the readings that no measure of `MEASURES` has."""
-    told: Told = {measure.name: measure.explanation() for measure in of_weights("query_key")}
+    told: Told = {measure.name: measure.explanation() for measure in of_weights(KIND)}
     told |= {name: words for name, words in EXPLANATIONS.items() if words["family"] == "localisation"}
     plain = explained({"perplexity": 0.0, "accuracy": 0.0})
-    told["perplexity"] = {
-        **plain["perplexity"],
-        "formula": "exp(loss)",
-        "says": "e to the power of the loss.",
-    }
-    told["accuracy"] = {
-        **plain["accuracy"],
-        "says": "The share of held-out examples that it answers rightly.",
-    }
-    shared = {**EXPLANATIONS["trace_on_data"], "null": "none"}
-    told["propagation_mean"] = {
-        **shared,
-        "title": "mean of ρ(t)",
-        "formula": "mean over t of ρ(t), then over heads",
-        "says": "From how many of all positions signal passes, as W and the data's increments predict.",
-        "range": "0 to 1",
-    }
-    told["propagation_range"] = {
-        **shared,
-        "title": "range of ρ(t)",
-        "formula": "max ρ(t) − min ρ(t), mean over heads",
-        "says": "How localised attention is predicted to be: 0 where signal passes from everywhere alike.",
-        "range": "0 to 1",
-    }
+    shared = {**EXPLANATIONS["trace_on_data"], "null": "none", "range": "0 to 1"}
+    told |= {
+        "perplexity": {**plain["perplexity"], "formula": "exp(loss)", "says": "e to the power of the loss."},
+        "accuracy": {
+            **plain["accuracy"], "says": "The share of held-out examples that it answers rightly.",
+        },
+        "propagation_mean": {
+            **shared, "title": "mean of ρ(t)", "formula": "mean over t of ρ(t), then over heads",
+            "says": "From how many of all positions signal passes, as W and the data's increments predict.",
+        },
+        "propagation_range": {
+            **shared, "title": "range of ρ(t)", "formula": "max ρ(t) − min ρ(t), mean over heads",
+            "says": "How localised attention is predicted to be: 0 where signal passes from everywhere "
+            "alike.",
+        },
+    }  # fmt: skip
     return {**told, probes.MEASURE: probes.EXPLANATION}
 
 
@@ -246,7 +224,3 @@ def lesson_of(task: str, data: str, length: int) -> Lesson:
 def questions_of(address: str, task: str, data: str, length: int) -> probes.Questions:
     """The same for what a probe asks."""
     return probes.questions(address, task, data, length, lesson_of(task, data, length))
-
-
-def _called(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

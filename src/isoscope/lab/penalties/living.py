@@ -74,17 +74,11 @@ def forms(model: nn.Module) -> tuple[Form, ...]:
         config = config_of.part_for(weights.opened.config, step.tower)
         if step.place.cross:
             continue
-        found[step.place] = Form(
-            read,
-            step.place,
-            config_of.cut_of(config, step.place.cut),
-            len(seen.query),
-            len(seen.key),
-            config_of.gated_width(config),
-            seen.scale,
-            (_gain(weights, seen.norm), _gain(weights, seen.key_norm)),
-            config_of.adds_one(config),
-        )
+        layout, width = config_of.cut_of(config, step.place.cut), config_of.gated_width(config)
+        heads = (len(seen.query), len(seen.key), width)
+        norms = (_gain(weights, seen.norm), _gain(weights, seen.key_norm))
+        plus_one = config_of.adds_one(config)
+        found[step.place] = Form(read, step.place, layout, *heads, seen.scale, norms, plus_one)
     return tuple(found.values())
 
 

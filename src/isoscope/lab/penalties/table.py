@@ -42,36 +42,25 @@ class Line:
 
 PENALTIES = (
     Line(
-        "locater",
-        LocAteR,
-        "λ·mean ‖W‖²/d + keep·mean (tr W − target)²",
+        "locater", LocAteR, "λ·mean ‖W‖²/d + keep·mean (tr W − target)²",
         "a narrow spectrum of W = W_Q W_Kᵀ/√e around a mean that is kept",
         {"target": "tr W of every head, in units of a score", "keep": "how strongly it is kept, 1"},
         ("target",),
     ),
     Line(
-        "cosreg",
-        CosReg,
-        "λ·(‖Σŵ‖² − |V|)/|V|²",
+        "cosreg", CosReg, "λ·(‖Σŵ‖² − |V|)/|V|²",
         "word vectors that point in all directions; under 0, in one",
         {"output": "1 for the table that tokens leave by, 0"},
     ),
     Line(
-        "istar",
-        IStar,
-        "λ·mean (1 − IsoScore*)",
-        "hidden states that use all dimensions; under 0, few",
+        "istar", IStar, "λ·mean (1 − IsoScore*)", "hidden states that use all dimensions; under 0, few",
         {"shrinkage": "ζ of the covariance, 0.2"},
     ),
     Line(
-        "entropy",
-        EntropyTarget,
-        "λ·mean (H/log v − target)²",
-        "attention as sharp as it is told to be",
-        {"target": "from 0, all on one key, to 1, even"},
-        ("target",),
+        "entropy", EntropyTarget, "λ·mean (H/log v − target)²", "attention as sharp as it is told to be",
+        {"target": "from 0, all on one key, to 1, even"}, ("target",),
     ),
-)
+)  # fmt: skip
 
 
 def parse(written: str) -> Penalty:

@@ -44,23 +44,10 @@ def frames(data: str, length: int) -> Lesson:
         ]
         return _apart(torch.stack(cut))
 
-    return Lesson(
-        draw=draw,
-        held=_apart(torch.stack([spectrum[: length + 1] for spectrum in spectra[:count]])),
-        loss=frame_loss,
-        chance=1.0,
-        unit="mean squared error",
-        vocabulary=BANDS,
-        length=length,
-        vectors=True,
-        outputs=BANDS,
-        facts={
-            "data": data,
-            "data_hash": data_hash(*spectra),
-            "items": len(learnt),
-            "recordings": len(spectra),
-        },
-    )
+    judged = _apart(torch.stack([spectrum[: length + 1] for spectrum in spectra[:count]]))
+    facts = {"data": data, "data_hash": data_hash(*spectra), "items": len(learnt), "recordings": len(spectra)}
+    told = (frame_loss, 1.0, "mean squared error", BANDS, length)
+    return Lesson(draw, judged, *told, vectors=True, outputs=BANDS, facts=facts)
 
 
 def _apart(found: Tensor) -> Examples:

@@ -33,24 +33,11 @@ def images(data: str, length: int) -> Lesson:
         chosen = torch.randint(held, len(patches), (size,), generator=random)
         return Examples(patches[chosen], labels[chosen])
 
+    judged, same = Examples(patches[:held], labels[:held]), data_hash(pixels, labels)
+    told = (class_loss, math.log(len(names)), "nats a picture", patches.shape[2], patches.shape[1])
+    facts = {"data": data, "data_hash": same, "items": len(patches), "classes": list(names)}
     return Lesson(
-        draw=draw,
-        held=Examples(patches[:held], labels[:held]),
-        loss=class_loss,
-        chance=math.log(len(names)),
-        unit="nats a picture",
-        vocabulary=patches.shape[2],
-        length=patches.shape[1],
-        causal=False,
-        vectors=True,
-        outputs=len(names),
-        pooled=True,
-        facts={
-            "data": data,
-            "data_hash": data_hash(pixels, labels),
-            "items": len(patches),
-            "classes": list(names),
-        },
+        draw, judged, *told, causal=False, vectors=True, outputs=len(names), pooled=True, facts=facts
     )
 
 

@@ -53,17 +53,9 @@ def masked(data: str, length: int) -> Lesson:
         starts = torch.randint(len(rest) - length + 1, (size,), generator=random)
         return hidden(windows(rest, starts, length), random)
 
-    return Lesson(
-        draw=draw,
-        held=hidden(inputs, torch.Generator().manual_seed(0)),
-        loss=token_loss,
-        chance=math.log(mask),
-        unit="nats a token",
-        vocabulary=mask + 1,
-        length=length,
-        causal=False,
-        facts=_facts(data, ids, mask),
-    )
+    judged, facts = hidden(inputs, torch.Generator().manual_seed(0)), _facts(data, ids, mask)
+    told = (token_loss, math.log(mask), "nats a token", mask + 1, length)
+    return Lesson(draw, judged, *told, causal=False, facts=facts)
 
 
 def _next(ids: Tensor, size: int, length: int, data: str, item: str) -> Lesson:
@@ -74,16 +66,9 @@ def _next(ids: Tensor, size: int, length: int, data: str, item: str) -> Lesson:
         found = windows(rest, torch.randint(len(rest) - length, (count,), generator=random), length + 1)
         return Examples(found[:, :-1], found[:, 1:])
 
-    return Lesson(
-        draw=draw,
-        held=Examples(held[:-1].view(-1, length), held[1:].view(-1, length)),
-        loss=token_loss,
-        chance=math.log(size),
-        unit=f"nats a {item}",
-        vocabulary=size,
-        length=length,
-        facts=_facts(data, ids, size),
-    )
+    judged = Examples(held[:-1].view(-1, length), held[1:].view(-1, length))
+    told = (token_loss, math.log(size), f"nats a {item}", size, length)
+    return Lesson(draw, judged, *told, facts=_facts(data, ids, size))
 
 
 def _facts(data: str, ids: Tensor, size: int) -> dict[str, object]:

@@ -69,7 +69,9 @@ class Checkpoints:
 
     def restore(self, training: Training) -> int | None:
         """Go on from the last state; gives its step, or None where there is none."""
-        self._clear()
+        # what was half written when an earlier training was killed
+        for aside in [*self.folder.glob(".step-*"), *self.last.parent.glob(f".{self.last.name}.*")]:
+            aside.unlink(missing_ok=True)
         if not self.last.exists():
             return None
         try:
@@ -81,8 +83,3 @@ class Checkpoints:
                 f"cannot go on from {self.last}: {why}. Remove it to train from the beginning."
             ) from reason
         return training.done
-
-    def _clear(self) -> None:
-        """Take away what was half written when an earlier training was killed."""
-        for aside in [*self.folder.glob(".step-*"), *self.last.parent.glob(f".{self.last.name}.*")]:
-            aside.unlink(missing_ok=True)

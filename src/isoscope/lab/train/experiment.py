@@ -8,8 +8,8 @@ Rows are written first, then weights, then the state: whenever it is stopped, wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -31,13 +31,9 @@ from isoscope.run.observe.observe import look
 from isoscope.run.observe.pictures import MOST
 
 WATCHED = (
-    *MEASURES,
-    "attention_mass",
-    "isoscore",
-    "participation_ratio_split",
-    "effective_rank",
+    *MEASURES, "attention_mass", "isoscore", "participation_ratio_split", "effective_rank",
     "intra_similarity",
-)
+)  # fmt: skip
 BATCH = 16  # held-out sequences that are looked at together
 USUAL = {"transformer": "pre", "cnn": "batch"}  # the models, and the norm that each has unless told
 
@@ -71,7 +67,7 @@ class Experiment:
                 "transformer."
             )
         if self.model == "transformer":
-            self._shape(vocabulary=1)
+            self._shape()
         else:
             cnn.Grid(1, 1, 1, norm=self.norm)
         self.penalties()
@@ -101,17 +97,7 @@ class Experiment:
             answers = lesson.outputs or lesson.vocabulary
             grid = cnn.Grid(lesson.vocabulary, lesson.length, answers, self.width, self.layers, self.norm)
             return cnn.build(grid, seed)
-        return transformer.build(
-            self._shape(
-                lesson.vocabulary,
-                length=lesson.length,
-                causal=lesson.causal,
-                vectors=lesson.vectors,
-                outputs=lesson.outputs,
-                pooled=lesson.pooled,
-            ),
-            seed,
-        )
+        return transformer.build(self._shape(lesson), seed)
 
     def penalties(self) -> tuple[Penalty, ...]:
         """Its penalties: several are joined by +, as in locater=.1,target=1+entropy=5,target=.5."""
@@ -123,29 +109,11 @@ class Experiment:
         model, recipe = own.pop("model"), own.pop("recipe")
         return {**own, "network": model, **recipe}
 
-    def _shape(
-        self,
-        vocabulary: int,
-        *,
-        length: int = 1,
-        causal: bool = True,
-        vectors: bool = False,
-        outputs: int | None = None,
-        pooled: bool = False,
-    ) -> transformer.Shape:
-        return transformer.Shape(
-            vocabulary=vocabulary,
-            width=self.width,
-            layers=self.layers,
-            heads=self.heads,
-            length=length,
-            attention=self.attention,
-            norm=self.norm,
-            causal=causal,
-            vectors=vectors,
-            outputs=outputs,
-            pooled=pooled,
-        )
+    def _shape(self, lesson: Lesson | None = None) -> transformer.Shape:
+        """The shape of its model; without a lesson, all of it that can be refused already."""
+        shape = transformer.Shape(1, self.width, self.layers, self.heads, 1, self.attention, self.norm)
+        names = ("vocabulary", "length", "causal", "vectors", "outputs", "pooled")
+        return replace(shape, **{name: getattr(lesson, name) for name in names}) if lesson else shape
 
 
 class Underway:
@@ -192,14 +160,11 @@ class Underway:
             if step in self.moments:
                 self.training.check()
                 with self.training.precision():
-                    self.monitor.step(step, self._told)
+                    self.monitor.step(step, lambda: {"loss": self.training.held_loss()})
                 if step != there:
                     self.kept.keep(self.training)
             if progress is not None:
                 progress(step, self.training.recipe.steps)
-
-    def _told(self) -> Mapping[str, float]:
-        return {"loss": self.training.held_loss()}
 
 
 def probe_of(lesson: Lesson) -> list[Tensor]:

@@ -45,17 +45,14 @@ HISTORY = 20  # past steps that the search remembers; 100 find nothing more and 
 UNKNOWN = "<unk>"
 
 EXPLANATION: Mapping[str, object] = {
-    "family": "probe",
-    "title": "accuracy of a probe",
+    "family": "probe", "title": "accuracy of a probe",
     "formula": "share right of a logistic regression on the mean state of a sequence",
     "says": "How much of something that the model was not taught can be read off its states by a line.",
     "misleads": "A line that fails does not show that the states do not know. Two seeds may differ by more "
     "than the interval, which is of the judged examples alone.",
     "null": "the share of the most frequent class among the judged examples",
-    "interval": "Wilson's, over the judged examples",
-    "source": "isoscope",
-    "range": "0 to 1",
-}
+    "interval": "Wilson's, over the judged examples", "source": "isoscope", "range": "0 to 1",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +268,6 @@ def pictures(address: str, lesson: Lesson) -> Questions:
     inputs = torch.cat([drawn.inputs, other.held.inputs[:DRAWN]])
     labels = torch.cat([drawn.targets, other.held.targets[:DRAWN]])
     judged = torch.arange(len(inputs)) >= DRAWN
-    facts = {
-        "probe": address,
-        "probe_hash": other.facts["data_hash"],
-        "probe_classes": other.facts["classes"],
-    }
+    known = {"probe_hash": other.facts["data_hash"], "probe_classes": other.facts["classes"]}
+    facts = {"probe": address, **known}
     return Questions(inputs, torch.ones(inputs.shape[:2], dtype=torch.bool), labels, judged, facts)

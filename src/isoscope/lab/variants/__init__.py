@@ -1,1 +1,1 @@
-"""Attention variants, one per file; `table.py` lists them."""
+"""Attention variants; `table.py` lists them."""

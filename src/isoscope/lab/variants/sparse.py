@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
-
-from isoscope.lab.variants.base import Given, Place
-
-
-class Sparsemax(nn.Module):
-    """p = argmin ‖p − s‖² over the simplex: p_j = max(s_j − τ, 0) (Martins & Astudillo 2016)."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-
-    def forward(self, given: Given) -> Tensor:
-        """Mix the values, [b, h, t, e]."""
-        return given.weighed(given.query, given.key, sparsemax)
-
-
-class Entmax(nn.Module):
-    """p_j = max(s_j/2 − τ, 0)²: α-entmax at α = 1.5 (Peters, Niculae & Martins 2019)."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-
-    def forward(self, given: Given) -> Tensor:
-        """Mix the values, [b, h, t, e]."""
-        return given.weighed(given.query, given.key, entmax)
+from torch import Tensor
 
 
 def sparsemax(scores: Tensor) -> Tensor:
     """The point of the simplex that is nearest to each row of `scores` [..., s]; −inf stays at zero.
+
+    p_j = max(s_j − τ, 0) (Martins & Astudillo 2016).
 
     >>> sparsemax(torch.tensor([1.0, 0.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
@@ -49,7 +27,8 @@ def sparsemax(scores: Tensor) -> Tensor:
 def entmax(scores: Tensor) -> Tensor:
     """The weights max(s/2 − τ, 0)² that add up to one, exactly, by sorting; −inf stays at zero.
 
-    Among the k largest, with mean m and mean square m₂ of s/2: τ = m − √((1 − k(m₂ − m²))/k).
+    α-entmax at α = 1.5 (Peters, Niculae & Martins 2019). Among the k largest, with mean m and mean square m₂
+    of s/2: τ = m − √((1 − k(m₂ − m²))/k).
     """
     half = _from_top(scores) / 2
     ranked = half.sort(-1, descending=True).values

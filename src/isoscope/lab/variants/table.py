@@ -1,4 +1,4 @@
-"""The variants by name. To add one: write its module in a file of this folder, and a line here."""
+"""The variants by name. To add one: write its module or its map in a file of this folder, and a line here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from isoscope.lab.variants.centred import CentredQueries
 from isoscope.lab.variants.convolution import Convolution
 from isoscope.lab.variants.differential import Differential
 from isoscope.lab.variants.gated import Gated
-from isoscope.lab.variants.qk_norm import QueryKeyNorm
+from isoscope.lab.variants.maps import LearntSink, by, capped, off_by_one, sigmoid
+from isoscope.lab.variants.scaled import LogLength, QueryKeyNorm, Softmax, Temperature
 from isoscope.lab.variants.sigma import SigmaLinear
-from isoscope.lab.variants.sigmoid import Sigmoid
-from isoscope.lab.variants.sinks import LearntSink, OffByOne
-from isoscope.lab.variants.softcap import SoftCap
-from isoscope.lab.variants.softmax import Softmax
-from isoscope.lab.variants.sparse import Entmax, Sparsemax
-from isoscope.lab.variants.temperature import LogLength, Temperature
+from isoscope.lab.variants.sparse import entmax, sparsemax
 
 
 @dataclass(frozen=True)
@@ -36,14 +32,14 @@ class Variant:
 VARIANTS = (
     Variant("softmax", Softmax, "p = softmax(q·k/√e)", "what the others are compared to"),
     Variant("qk-norm", QueryKeyNorm, "s = g·rms(q)·rms(k)/√e", "queries and keys of one size"),
-    Variant("softcap", SoftCap, "p = softmax(50·tanh(s/50))", "scores that cannot grow without end"),
-    Variant("off-by-one", OffByOne, "p = e^s / (1 + Σe^s)", "room to attend to nothing"),
+    Variant("softcap", by(capped), "p = softmax(50·tanh(s/50))", "scores that cannot grow without end"),
+    Variant("off-by-one", by(off_by_one), "p = e^s / (1 + Σe^s)", "room to attend to nothing"),
     Variant("sink", LearntSink, "p = e^s / (e^c + Σe^s)", "the same, one logit c learnt a head"),
     Variant("gated", Gated, "o ⊙ σ(xW)", "heads that may be silent"),
     Variant("differential", Differential, "p₁ − λp₂", "what two maps share cancels"),
-    Variant("sparsemax", Sparsemax, "p = max(s − τ, 0)", "weights that are exactly zero"),
-    Variant("entmax", Entmax, "p = max(s/2 − τ, 0)²", "half-way from softmax to sparsemax"),
-    Variant("sigmoid", Sigmoid, "p = σ(s − log v)", "keys that do not compete"),
+    Variant("sparsemax", by(sparsemax), "p = max(s − τ, 0)", "weights that are exactly zero"),
+    Variant("entmax", by(entmax), "p = max(s/2 − τ, 0)²", "half-way from softmax to sparsemax"),
+    Variant("sigmoid", by(sigmoid), "p = σ(s − log v)", "keys that do not compete"),
     Variant("centred", CentredQueries, "s = (q − m)·k/√e", "queries without the mean m of earlier steps"),
     Variant("sigma", Softmax, "Ŵ = (γ/σ(W))W for q and k", "σReparam: a gain of its own", SigmaLinear),
     Variant("temperature", Temperature, "s = e^t·q·k/√e", "a sharpness learnt for each head"),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
-from isoscope.papers.lines import along
+from isoscope.papers.lines import curves, dots
 from isoscope.papers.workshop import Workshop
 from isoscope.results.points import points_frame
 from isoscope.results.trajectory import FAILED
@@ -18,6 +16,7 @@ from isoscope.show.charts import Chart, Series
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
+CURVES = {"predicted": "ρ(t), predicted", "softmax": "attention of a walk", "measured": "attention, measured"}
 _KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 
@@ -60,7 +59,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     said = details = ""
     if len(own):
         more = over_seeds(excess(own, "propagation_agreement"))
-        found.append(is_above(more, 0, ""))
+        found.append(is_above(more, 0))
         plain, true = (_agreement(own, measure) for measure in AGREEMENTS)
         narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
         said = (
@@ -72,12 +71,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"In models trained with LocAteR it is {narrow.said} more. The true softmax in place of the "
             f"piecewise-linear one changes the agreement by {paired(by_seed(plain), by_seed(true)).said}."
         )
-    for name in PUBLIC:
-        part = measured(rows)[measured(rows)["model"] == name]
-        if len(part):
-            found.append(_public(part, name))
-            said += f" {found[-1].said}"
-    return replace(all_of([*found, *unread(rows)], said.strip() + lacking(rows)), details=details)
+    return with_public(rows, found, said, details, _public)
 
 
 def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -86,31 +80,22 @@ def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the mean of each layer; layers are not independent, and the interval is nominal."""
-    layers = excess(rows, "propagation_agreement").groupby("layer")["value"].mean()
-    found = over([float(value) for value in layers])
-    return is_above(
-        found, 0, f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
-    )
+    found = over(excess(rows, "propagation_agreement").groupby("layer")["value"].mean().tolist())
+    what = f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
+    return is_above(found, 0, what)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Own against others’, piecewise linear against softmax, and what was measured of two heads."""
     models = [name for name in (DEEP, DEEP_LOCATER, *PUBLIC) if name in set(rows["model"])]
+    own, true = ([_dots(rows, name, what) for name in models] for what in ("null", "softmax"))
     charts = [
-        Chart(
-            "Agreement of measured attention with ρ(t), every head",
-            "with the predictions of the other heads",
-            "with its own",
-            [_dots(rows, name, "null") for name in models],
-            remark="above the diagonal where its own W tells more",
-        ),
-        Chart(
-            "Piecewise-linear against true softmax, every head",
-            "agreement with ρ(t)",
-            "with a walk’s attention",
-            [_dots(rows, name, "softmax") for name in models],
-        ),
-    ]
+        Chart("Agreement of measured attention with ρ(t), every head",
+              "with the predictions of the other heads", "with its own", own,
+              remark="above the diagonal where its own W tells more"),
+        Chart("Piecewise-linear against true softmax, every head", "agreement with ρ(t)",
+              "with a walk’s attention", true),
+    ]  # fmt: skip
     heads = excess(rows[(rows["model"] == DEEP) & (rows["revision"] == "seed 0")], "propagation_agreement")
     order = heads.sort_values("value")
     for which, one in (("best", order.tail(1)), ("worst", order.head(1))):
@@ -122,38 +107,24 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
     """Agreement of the heads of a model with what its own W predicts, against others’ or by the softmax."""
     place = ["revision", "layer", "head"]
-    own = _agreement(rows[rows["model"] == name], "propagation_agreement")
+    both, x, y = _agreement(rows[rows["model"] == name], "propagation_agreement"), "null", "value"
     if against == "softmax":
         other = _agreement(rows[rows["model"] == name], "softmax_agreement")
-        both = own.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
-        x, y = both["value"], both["value_other"]
-    else:
-        both, x, y = own, own["null"], own["value"]
-    there = x.notna() & y.notna()
-    told = [
-        f"{revision}, layer {layer}, head {head}"
-        for revision, layer, head in zip(*(both.loc[there, column] for column in place), strict=True)
-    ]
-    return Series(name, x[there].tolist(), y[there].tolist(), style="dots", told=told)
+        both = both.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
+        x, y = "value", "value_other"
+    return dots(name, both.dropna(subset=[x, y]), x, y, "{revision}, layer {layer}, head {head}")
 
 
 def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
     own = points[(points["layer"] == layer) & (points["head"] == head)]
-    names = {
-        "predicted": "ρ(t), predicted",
-        "softmax": "attention of a walk",
-        "measured": "attention, measured",
-    }
     lines = []
-    for key, name in names.items():
+    for key, name in CURVES.items():
         part = own[own["series"] == key]
         if len(part):
             x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
             lines.append(Series(name, x, y))
-    title = f"The {which} head: layer {layer}, head {head}"
-    return (
-        [Chart(title, "t/T", "ρ, or density of attention", lines, levels=((1.0, "even"),))] if lines else []
-    )
+    title, levels = f"The {which} head: layer {layer}, head {head}", ((1.0, "even"),)
+    return [Chart(title, "t/T", "ρ, or density of attention", lines, levels=levels)] if lines else []
 
 
 def judge_walk(rows: pd.DataFrame) -> Verdict:
@@ -177,7 +148,7 @@ def _slopes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def draw_walk(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The slope of every layer."""
-    lines = [along(part, "layer", str(name)) for name, part in _slopes(rows).groupby("model", sort=False)]
+    lines = curves(_slopes(rows), "layer")
     levels = ((1.0, "a walk at random"), (0.0, "no walk"))
     return [Chart("How walk-like what enters attention is", "layer", "walk slope", lines, levels=levels)]
 
@@ -187,8 +158,8 @@ _METHOD = (
     "enters attention on held-out text. "
 )
 CLAIM = Claim(
-    name="prediction-and-attention",
-    title="Attention falls where W says that signal passes",
+    "prediction-and-attention", "Attention falls where W says that signal passes", experiment=experiment,
+    judge=judge, draw=draw,
     expected="The attention of the last query falls on the positions from which, by ρ(t) of the head’s own "
     "W, signal passes.",
     method=_METHOD + "ρ(t) of Σ^½WΣ^½ (simulated where its effective rank is low) is held against the mean "
@@ -196,23 +167,17 @@ CLAIM = Claim(
     "random W has a flat ρ that any slope beats: the null is the mean over the predictions of the other "
     "heads of the layer and their mirror images. The same with the true softmax over walks. Models trained "
     "with LocAteR stand beside; at the scale full also public models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper tells theory and language modelling apart and holds no head against its own "
     "prediction; the test and its null are ours.",
     measures=("propagation_agreement", "softmax_agreement", "regime_density"),
-)
+)  # fmt: skip
 WALK_CLAIM = Claim(
-    name="inputs-walk",
-    title="What enters attention walks at random (the premise)",
+    "inputs-walk", "What enters attention walks at random (the premise)", experiment=experiment_walk,
+    judge=judge_walk, draw=draw_walk,
     expected="The theory takes inputs for a random walk: the mean squared distance of two of them grows in "
     "proportion to how far apart they are, a slope of 1 on log scales. Inputs that do not depend on each "
     "other have a slope of 0.",
     method=_METHOD + "The slope is over distances s = 1, 2, 4 … to the length of the sequence.",
-    experiment=experiment_walk,
-    judge=judge_walk,
-    draw=draw_walk,
     reconstructed="The level of .5, half-way, is ours; the paper calls its data model a simplification.",
     measures=("walk_slope",),
-)
+)  # fmt: skip

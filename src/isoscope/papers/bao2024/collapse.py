@@ -8,15 +8,15 @@ from typing import Literal
 import pandas as pd
 
 from isoscope.papers.bao2024.heads import along_steps
-from isoscope.papers.bao2024.models import SHALLOW, TASK
+from isoscope.papers.bao2024.models import SHALLOW, STRENGTH, TARGET
 from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, arms, asked_of
-from isoscope.papers.bao2024.reading import at_end, looked
+from isoscope.papers.bao2024.reading import Look, at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
-from isoscope.papers.lines import along, series
+from isoscope.papers.lines import curves, dots, series
 from isoscope.papers.workshop import Workshop, read_training
 from isoscope.results.reading import Reading
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 ALONG = "along training"
 OF_TRAINING = ("normalised_entropy", "rank_residual")
@@ -27,19 +27,14 @@ MARGIN = 0.02  # how much lower the rank residual may be with LocAteR before it 
 
 def experiment(workshop: Workshop) -> Found:
     """Entropy, rank residual and spectral norm, by layer: along training, and at its end with LocAteR."""
-    seeds = range(workshop.seeds)
-    asked = [(ALONG, seed, workshop.experiment(TASK, seed=seed, size="trajectory")) for seed in seeds]
-    asked += [each for each in asked_of(workshop) if each[0].endswith((f": {NONE}", f": {MAIN}"))]
+    asked = [*workshop.along_training(ALONG), *asked_of(workshop, [(STRENGTH, TARGET)])]
     ended, lost = workshop.train(asked)
     parts: list[pd.DataFrame] = []
+    looks: list[Look] = []
     for each in ended:
         steps: Literal["all", "last"] = "all" if each.name == ALONG else "last"
-        rows = read_training(each.folder, OF_TRAINING, model=each.name, seed=each.seed, steps=steps)
-        parts.append(rows)
-    looks = [
-        along_steps(each, workshop.device) if each.name == ALONG else at_end(each, workshop.device)
-        for each in ended
-    ]
+        parts.append(read_training(each.folder, OF_TRAINING, model=each.name, seed=each.seed, steps=steps))
+        looks.append((along_steps if each.name == ALONG else at_end)(each, workshop.device))
     for rows, _ in looked(workshop, looks):
         parts.append(rows[rows["measure"].isin(OF_WEIGHTS) & rows["head"].isna()])
     return Found(pd.concat([*parts, lost], ignore_index=True))
@@ -55,11 +50,8 @@ def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
 def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
     """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
     both = _beside(rows[rows["model"] == ALONG], first, second)
-    each = [
-        correlation(part["value"].tolist(), part["value_other"].tolist())
-        for _, part in both.groupby("revision")
-    ]
-    return over([one.value for one in each])
+    pairs = [(part["value"].tolist(), part["value_other"].tolist()) for _, part in both.groupby("revision")]
+    return over([correlation(*pair).value for pair in pairs])
 
 
 def changed(rows: pd.DataFrame, shape: str, measure: str) -> Reading:
@@ -90,7 +82,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         )
     entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
     said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
-    parts = [is_below(norm, 0, ""), is_above(entropy, 0, ""), is_above(residual, -MARGIN, "")]
+    parts = [is_below(norm, 0), is_above(entropy, 0), is_above(residual, -MARGIN)]
     return replace(all_of(parts, said + lacking(rows)), details=" ".join(told))
 
 
@@ -108,26 +100,15 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ("rank_residual", "Rank residual", False),
         ("spectral_norm", "Spectral norm of W, mean over heads", True),
     ):
-        own = whole[whole["measure"] == measure]
-        lines = [along(part, "step", f"layer {layer}") for layer, part in own.groupby("layer")]
+        lines = curves(whole[whole["measure"] == measure], "step", "layer")
         charts.append(Chart(title, "step", "", lines, log_x=True, log_y=log, ordered=True))
     both = _beside(whole, "normalised_entropy", "spectral_norm")
-    dots = [
-        Series(
-            f"layer {layer}",
-            part["value_other"].tolist(),
-            part["value"].tolist(),
-            style="dots",
-            told=[
-                f"{revision}, step {step}"
-                for revision, step in zip(part["revision"], part["step"], strict=True)
-            ],
-        )
+    clouds = [
+        dots(f"layer {layer}", part, "value_other", "value", "{revision}, step {step}")
         for layer, part in both.groupby("layer")
     ]
-    charts.append(
-        Chart("Entropy against the spectral norm, all steps", "‖W‖₂", "", dots, log_x=True, ordered=True)
-    )
+    title = "Entropy against the spectral norm, all steps"
+    charts.append(Chart(title, "‖W‖₂", "", clouds, log_x=True, ordered=True))
     for measure, title in (("normalised_entropy", "Normalised entropy"), ("rank_residual", "Rank residual")):
         own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
         lines = []
@@ -139,8 +120,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 CLAIM = Claim(
-    name="collapse",
-    title="A narrow spectrum prevents both collapses",
+    "collapse", "A narrow spectrum prevents both collapses", experiment=experiment, judge=judge, draw=draw,
     expected="Entropy collapses as the spectral norm of W grows; even attention lets all vectors of a "
     "sequence become one (rank collapse). A narrow spectrum about a mean prevents both: with LocAteR entropy "
     "is higher, and the rank residual no lower.",
@@ -149,10 +129,7 @@ CLAIM = Claim(
     "step that is kept; Spearman’s correlations over layers and steps, one a seed. Then models with "
     "and without LocAteR at the end of training, means over layers, paired by seed; what decides is one "
     "layer and one head, where LocAteR does narrow the spectrum.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed=f"The margin of {MARGIN:g} for the rank residual is ours, and so is LocAteR’s loss. The "
     "spectral norm is the read-out of Zhai et al. 2023.",
     measures=("normalised_entropy", "rank_residual", "spectral_norm"),
-)
+)  # fmt: skip

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.lab.train.checkpoints import due
-from isoscope.papers.bao2024.reading import PUBLIC, SHARES, Look, is_localised, looked, public, unread
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
+from isoscope.papers.bao2024.reading import SHARES, Look, is_localised, looked, public, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, is_above
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
-from isoscope.papers.lines import along
+from isoscope.papers.lines import along, dots
 from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.reading import Reading
 from isoscope.results.trajectory import FAILED, thinned
@@ -28,11 +27,7 @@ KEPT = (*PLANES, *PLANES.values(), *SHARES.values(), "trace_square", "lean", "qu
 
 def experiment(workshop: Workshop) -> Found:
     """The heads of language models by character, along training, and of public models where they are read."""
-    asked = [
-        (MODEL, seed, workshop.experiment("characters", seed=seed, size="trajectory"))
-        for seed in range(workshop.seeds)
-    ]
-    ended, lost = workshop.train(asked)
+    ended, lost = workshop.train(workshop.along_training(MODEL))
     parts = [rows for rows, _ in looked(workshop, [along_steps(each, workshop.device) for each in ended])]
     every = pd.concat([*parts, lost, public(workshop)], ignore_index=True)
     kept = every[every["measure"].isin([*KEPT, FAILED])]
@@ -65,9 +60,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
     said = details = ""
     if len(own):
         alone, on_data = (over_seeds(_last(own, name)) for name in SHARES.values())
-        lean = _last(own, "lean")
-        change = paired(by_seed(_first(own, "lean")), by_seed(lean))
-        found.append(is_above(on_data, MOST, ""))
+        leans, lean = own[own["measure"] == "lean"], _last(own, "lean")
+        change = paired(by_seed(leans[leans["step"] == leans["step"].min()]), by_seed(lean))
+        found.append(is_above(on_data, MOST))
         said = (
             f"At the end of training a share of {on_data.said} of the heads is localised with the inputs’ "
             "increments in W."
@@ -76,17 +71,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"By the weights alone it is {alone.said}; |tr W|/2σ, which must exceed 1, is "
             f"{over_seeds(lean).said} and changed by {change.said} in training."
         )
-    for name in PUBLIC:
-        part = measured(rows)[measured(rows)["model"] == name]
-        if len(part):
-            found.append(_public(part, name))
-            said += f" {found[-1].said}"
-    return replace(all_of([*found, *unread(rows)], said.strip() + lacking(rows)), details=details)
-
-
-def _first(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    own = rows[rows["measure"] == measure]
-    return own[own["step"] == own["step"].min()]
+    return with_public(rows, found, said, details, _public)
 
 
 def _last(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -109,19 +94,12 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         along(after[after["measure"] == name], "step", called)
         for name, called in zip(SHARES.values(), ("by the weights alone", "increments in"), strict=True)
     ]
+    level = ((1.0, "localised above"),)
     lean = along(after[after["measure"] == "lean"], "step", "all heads")
     return [
         *(_plane(rows, across, up) for across, up in PLANES.items()),
         Chart("Share of localised heads", "step", "", shares, log_x=True, levels=((MOST, "most"),)),
-        Chart(
-            "|tr W|/2σ, mean over heads",
-            "step",
-            "",
-            [lean],
-            log_x=True,
-            log_y=True,
-            levels=((1.0, "localised above"),),
-        ),
+        Chart("|tr W|/2σ, mean over heads", "step", "", [lean], log_x=True, log_y=True, levels=level),
     ]
 
 
@@ -139,12 +117,8 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
     lines = []
     for name in [name for name in REGIMES if name in set(both["regime"])]:
         part = both[both["regime"] == name]
-        told = [
-            f"{model} {revision}, layer {layer}, head {head}"
-            for model, revision, layer, head in zip(*(part[column] for column in place), strict=True)
-        ]
-        x, y = part["value"].tolist(), part["value_up"].tolist()
-        lines.append(Series(REGIMES[name].label, x, y, style="dots", told=told))
+        told = "{model} {revision}, layer {layer}, head {head}"
+        lines.append(dots(REGIMES[name].label, part, "value", "value_up", told))
     far = float(both["value"].abs().max()) if len(both) else 1.0
     low = float(both["value_up"].min()) if len(both) else 0.1
     for name, slope in (("sure below", math.sqrt(3 / 7)), ("never above", math.sqrt(3))):
@@ -157,8 +131,8 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
 
 
 CLAIM = Claim(
-    name="trained-heads",
-    title="Trained heads lie where attention localises",
+    "trained-heads", "Trained heads lie where attention localises", experiment=experiment, judge=judge,
+    draw=draw,
     expected="If localisation is what attention is trained for, heads leave their random start for the part "
     "of the plane of tr W and ‖W‖_F where a narrow spectrum has a mean that is not zero: |tr W|/2 above the "
     "deviation σ of the scores.",
@@ -166,10 +140,7 @@ CLAIM = Claim(
     "every step that is kept; and Σ^½WΣ^½ at three of them, Σ the covariance of the increments of what "
     "enters attention on held-out text. A head’s regime is told by the inequalities, with “undecided”. At "
     "the scale full also the heads of public models on text.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="That most heads, more than half, must be localised is ours: the paper’s own plots of "
     "trained heads are not available here. Position is learnt and enters the inputs, not W.",
     measures=("trace", "frobenius", "trace_on_data", "frobenius_on_data"),
-)
+)  # fmt: skip

@@ -11,15 +11,7 @@ import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.lab.train.experiment import Experiment
-from isoscope.papers.bao2024.models import (
-    SHALLOW,
-    STRENGTH,
-    TARGET,
-    deep,
-    locater,
-    settings,
-    shallow,
-)
+from isoscope.papers.bao2024.models import SHALLOW, STRENGTH, TARGET, deep, locater, settings, shallow
 from isoscope.papers.bao2024.reading import at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, over_seeds, paired
@@ -58,14 +50,13 @@ def arm(shape: str, setting: str) -> str:
     return f"{shape}: {setting}"
 
 
-def asked_of(workshop: Workshop) -> list[tuple[str, int, Experiment]]:
-    """Every training: arm, seed and experiment."""
+def asked_of(workshop: Workshop, tried: Sequence[tuple[float, float]]) -> list[tuple[str, int, Experiment]]:
+    """Every training, without LocAteR and with each of these settings: arm, seed and experiment."""
     found = []
     for seed in range(workshop.seeds):
         found.append((arm(SHALLOW, NONE), seed, shallow(workshop, seed, "")))
-        for strength, target in settings(workshop):
-            own = shallow(workshop, seed, locater(strength, target))
-            found.append((arm(SHALLOW, called(strength, target)), seed, own))
+        for each in tried:
+            found.append((arm(SHALLOW, called(*each)), seed, shallow(workshop, seed, locater(*each))))
         found += [(arm(deeper(workshop), NONE), seed, deep(workshop, seed, narrow=False))]
         found += [(arm(deeper(workshop), MAIN), seed, deep(workshop, seed, narrow=True))]
     return found
@@ -79,11 +70,13 @@ def deeper(workshop: Workshop) -> str:
 
 def experiment(workshop: Workshop) -> Found:
     """Loss, entropy, spectra and ρ(t) of every arm and seed at the end of training."""
-    ended, lost = workshop.train(asked_of(workshop))
+    ended, lost = workshop.train(asked_of(workshop, settings(workshop)))
     parts: list[pd.DataFrame] = []
     for each in ended:
         rows = read_training(each.folder, ("loss", *OF_TRAINING), model=each.name, seed=each.seed)
-        parts += [rows[rows["measure"] != "loss"], _perplexity(rows)]
+        loss = rows["measure"] == "loss"
+        perplexity = rows[loss].assign(measure="perplexity", value=np.exp(rows.loc[loss, "value"]))
+        parts += [rows[~loss], perplexity]
     for rows, _ in looked(workshop, [at_end(each, workshop.device) for each in ended]):
         mine = rows["measure"].isin([*OF_WEIGHTS, *OF_DATA]) & rows["head"].isna()
         parts.append(rows[mine])
@@ -100,12 +93,6 @@ def _least(workshop: Workshop) -> str:
         f"variance over all d must be at least τ²(1/(e·d) − 1/d²): 0 with one head, {short(least)} for "
         f"τ = {TARGET:g} in {deeper(workshop)} of width {size.width}. There LocAteR can raise the variance."
     )
-
-
-def _perplexity(rows: pd.DataFrame) -> pd.DataFrame:
-    """exp(loss) of every row of a loss."""
-    own = rows[rows["measure"] == "loss"]
-    return own.assign(measure="perplexity", value=np.exp(own["value"]))
 
 
 def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
@@ -129,20 +116,16 @@ def judge(rows: pd.DataFrame) -> Verdict:
     found = changes(rows, SHALLOW, MAIN)
     tried = [setting for shape, setting in arms(rows) if shape == SHALLOW and setting != NONE]
     each = [changes(rows, SHALLOW, setting) for setting in tried]
-    counts = [
-        sum(one[VARIANCE].below(1) for one in each),
-        sum(one["normalised_entropy"].above(0) for one in each),
-        sum(one["perplexity"].below(0) for one in each),
-        sum(one["perplexity"].above(0) for one in each),
-    ]
     said = (
         f"In {SHALLOW}, {MAIN} multiplies the variance of the eigenvalues by {found[VARIANCE].said}, "
         f"changes normalised entropy by {found['normalised_entropy'].said} and perplexity by "
         f"{found['perplexity'].said}."
     )
     details = (
-        f"Of {len(tried)} settings {counts[0]} lower the variance, {counts[1]} raise the entropy, "
-        f"{counts[2]} lower perplexity and {counts[3]} raise it, by their intervals."
+        f"Of {len(tried)} settings {sum(one[VARIANCE].below(1) for one in each)} lower the variance, "
+        f"{sum(one['normalised_entropy'].above(0) for one in each)} raise the entropy, "
+        f"{sum(one['perplexity'].below(0) for one in each)} lower perplexity and "
+        f"{sum(one['perplexity'].above(0) for one in each)} raise it, by their intervals."
     )
     for shape in dict.fromkeys(shape for shape, _ in arms(rows) if shape != SHALLOW):
         own = changes(rows, shape, MAIN)
@@ -151,9 +134,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"{own['normalised_entropy'].said} and {own['perplexity'].said}."
         )
     parts = [
-        is_below(found[VARIANCE], 1, ""),
-        is_above(found["normalised_entropy"], 0, ""),
-        is_below(found["perplexity"], 0, ""),
+        is_below(found[VARIANCE], 1),
+        is_above(found["normalised_entropy"], 0),
+        is_below(found["perplexity"], 0),
     ]
     return replace(all_of(parts, said + lacking(rows)), details=details)
 
@@ -187,15 +170,16 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
             for group in _groups(rows)
         ]
         lines += [
-            series(f"{shape}, without", [LEFT / 1.07**place], [_mean(own, shape)], "dots")
+            series(
+                f"{shape}, without",
+                [LEFT / 1.07**place],
+                [over_seeds(own[own["model"] == arm(shape, NONE)])],
+                "dots",
+            )
             for place, shape in enumerate(dict.fromkeys(shape for shape, _ in arms(rows)))
         ]
         charts.append(Chart(title, "τ", "", lines, log_x=True, log_y=measure == "frobenius"))
     return charts
-
-
-def _mean(rows: pd.DataFrame, shape: str) -> Reading:
-    return over_seeds(rows[rows["model"] == arm(shape, NONE)])
 
 
 @dataclass(frozen=True)
@@ -224,20 +208,17 @@ def _dots(group: _Group, found: Sequence[Reading]) -> Series:
 
 
 CLAIM = Claim(
-    name="locater",
-    title="LocAteR: a narrow spectrum, higher entropy, lower perplexity",
+    "locater", "LocAteR: a narrow spectrum, higher entropy, lower perplexity", experiment=experiment,
+    judge=judge, draw=draw,
     expected="A penalty that shrinks the scale of the spectrum of W and keeps its mean lowers the variance "
     "of the eigenvalues, raises the entropy of attention and lowers the perplexity of a language model.",
     method="Language models of one layer and one head with a post-norm, and deeper ones with pre-norms, with "
     "and without LocAteR, of several strengths λ and targets τ of tr W, judged on held-out text. Differences "
     f"(of the variance: ratios) are paired by seed. What decides is one setting, {MAIN} in one layer, the "
     "lab’s own example; the others stand beside.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The published loss is not available: λ·mean ‖W‖_F²/d + mean (tr W − τ)² over heads stands "
     "for it. The shape (one layer, one head, 128 dimensions, post-norm) is as a third party reports it. "
     "Tokens are characters, and text is that of --data, which at the scale full should be WikiText-2: no "
     "perplexity here is one of the paper’s.",
     measures=("spectrum_variance", "normalised_entropy", "trace", "frobenius"),
-)
+)  # fmt: skip

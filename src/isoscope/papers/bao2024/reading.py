@@ -8,24 +8,19 @@ head with tr W ≫ 1/T is localised where its own is above 1, and that of a rand
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import pandas as pd
-from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of, weigh_trial
+from isoscope.lab.contrast.trial import lesson_of, rows_of_heads, weigh_trial
 from isoscope.lab.train.reopen import experiment_of
-from isoscope.measures.table import of_weights
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
-from isoscope.papers.claims import Verdict, failed, of_seed
-from isoscope.papers.workshop import Trained, Workshop
+from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured, of_seed
+from isoscope.papers.workshop import Trained, Workshop, digest_of, is_kept, model_at
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
@@ -61,11 +56,6 @@ class Look:
         """What fixes its rows."""
         return {"training": self.folder.name, "steps": list(self.steps), "on_data": list(self.on_data)}
 
-    @property
-    def digest(self) -> str:
-        """Twelve hex digits of that."""
-        return _digest(self.question)
-
 
 def at_end(training: Trained, device: str) -> Look:
     """A training that is read at its last step, with its data."""
@@ -75,11 +65,10 @@ def at_end(training: Trained, device: str) -> Look:
 
 def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rows and points of each, read once for all claims and kept among the workshop's models."""
-    folders = [workshop.models / f"heads-{each.digest}" for each in asked]
-    left = [(each, folder) for each, folder in zip(asked, folders, strict=True) if not _is_there(folder)]
-    for (each, folder), answer in zip(
-        left, workshop.side_by_side(look, [each for each, _ in left]), strict=True
-    ):
+    folders = [workshop.models / f"heads-{digest_of(each.question)}" for each in asked]
+    left = [(each, folder) for each, folder in zip(asked, folders, strict=True) if not is_kept(folder)]
+    answers = workshop.side_by_side(look, [each for each, _ in left])
+    for (each, folder), answer in zip(left, answers, strict=True):
         _keep(folder, each.folder.name, each.question, *answer)
     found = [read_run(folder) for folder in folders]
     return [
@@ -91,31 +80,24 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
 def look(asked: Look) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of all heads at these steps, and points of the pictures of the last that was read on data."""
     experiment, _ = experiment_of(asked.folder)
-    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
     rows: list[Row] = []
     points = points_frame([])
     for step in asked.steps:
-        module = experiment.build(lesson)
-        module.load_state_dict(load_file(asked.folder / "checkpoints" / f"step-{step:06d}.safetensors"))
-        source = Model(module.to(asked.device).eval(), asked.model, f"seed {asked.seed}", step=step)
+        source = model_at(experiment, asked.folder, asked.model, step, asked.device)
+        source = replace(source, revision=f"seed {asked.seed}")
+        lesson = lesson_of(experiment.task, experiment.data, experiment.length)
         if step in asked.on_data:
             found, points, _ = weigh_trial(source, lesson)
+            rows += found
         else:
-            found = list(head_rows(source, lesson.length))
-        rows += found
+            rows += head_rows(source, lesson.length)
     each = frame(rows)
     return pd.concat([each, together(each)], ignore_index=True), points
 
 
 def head_rows(source: Model, length: int) -> Iterator[Row]:
     """What the weights of queries and keys say alone, of every layer and head."""
-    at = (source.name, source.revision, source.step)
-    for each in weigh_heads(open_weights(source), length, 0, lambda site, why: None):
-        for measure in of_weights(KIND) if each is not None else ():
-            assert each is not None
-            for head, reading in enumerate(cast(tuple[Reading, ...], measure.read(each.record)), start=-1):
-                where = (each.site.kind, each.site.layer, None if head < 0 else head)
-                yield Row.at("", *at, *where, measure.name, reading)
+    return rows_of_heads(source, weigh_heads(open_weights(source), length, 0, lambda site, why: None))
 
 
 def together(rows: pd.DataFrame) -> pd.DataFrame:
@@ -158,16 +140,13 @@ def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
     """
     parts = [frame([])]
     for name in names if workshop.public else ():
-        question: dict[str, object] = {
-            "public": name,
-            "weights": PUBLIC_LENGTH,
-            "data": workshop.address("text"),
-        }
-        folder = workshop.models / f"public-{_digest(question)}"
-        if not _is_there(folder):
+        text = workshop.address("text")
+        question: dict[str, object] = {"public": name, "weights": PUBLIC_LENGTH, "data": text}
+        folder = workshop.models / f"public-{digest_of(question)}"
+        if not is_kept(folder):
             try:
                 source = load(name, device=workshop.device)
-                weighed = weigh(source, length=PUBLIC_LENGTH, data=workshop.address("text"))
+                weighed = weigh(source, length=PUBLIC_LENGTH, data=text)
             except IsoscopeError as reason:
                 parts.append(failed(name, str(reason)))
                 continue
@@ -184,12 +163,18 @@ def unread(rows: pd.DataFrame) -> list[Verdict]:
     return [Verdict(None, "")] if lost else []
 
 
-def _digest(question: Mapping[str, object]) -> str:
-    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _is_there(folder: Path) -> bool:
-    return (folder / "run.json").exists() and bool(read_run(folder).units())
+def with_public(
+    rows: pd.DataFrame,
+    found: Sequence[Verdict],
+    said: str,
+    details: str,
+    judge: Callable[[pd.DataFrame, str], Verdict],
+) -> Verdict:
+    """The verdict on models of the lab and on each public model that was read, every one of which counts."""
+    there = measured(rows)
+    read = [judge(there[there["model"] == name], name) for name in PUBLIC if (there["model"] == name).any()]
+    words = " ".join([said, *(each.said for each in read)]).strip()
+    return replace(all_of([*found, *read, *unread(rows)], words + lacking(rows)), details=details)
 
 
 def _keep(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,10 @@ from isoscope.show.charts import Chart, Series
 
 STARTS = 12  # seeds of models that are not trained: they cost nothing, and a trace of few heads is noise
 KEPT = ("trace", "frobenius", "spectrum_variance", "spectrum_mean", "lean")
+TITLES = {
+    "trace": "|tr W|, mean over heads", "frobenius": "‖W‖_F, mean over heads",
+    "spectrum_variance": "Variance of the eigenvalues", "lean": "|tr W|/2σ",
+}  # fmt: skip
 CALLED = {0: "at the start", 1: "trained"}
 
 
@@ -50,24 +55,16 @@ def shape_of(model: str) -> tuple[int, int]:
 
 def experiment(workshop: Workshop) -> Found:
     """Heads of models of every size, at the start and trained."""
-    asked = [
-        (called(size), seed, workshop.experiment(TASK, seed=seed, size=size))
-        for size in swept(workshop)
-        for seed in range(workshop.seeds)
-    ]
-    ended, lost = workshop.train(asked)
+    every = product(swept(workshop), range(max(STARTS, workshop.seeds)))
+    asked = [(called(size), seed, workshop.experiment(TASK, seed=seed, size=size)) for size, seed in every]
+    ended, lost = workshop.train(each for each in asked if each[1] < workshop.seeds)
     looks = [
         Look(each.folder, each.name, each.seed, (0, each.experiment.recipe.steps), (), workshop.device)
         for each in ended
     ]
     parts = [rows for rows, _ in looked(workshop, looks)]
-    beside = range(workshop.seeds, max(STARTS, workshop.seeds))
-    started = [
-        (called(size), workshop.experiment(TASK, seed=seed, size=size))
-        for size in swept(workshop)
-        for seed in beside
-    ]
-    parts += workshop.side_by_side(start, started)
+    beside = [(name, experiment) for name, seed, experiment in asked if seed >= workshop.seeds]
+    parts += workshop.side_by_side(start, beside)
     rows = pd.concat([*parts, lost], ignore_index=True)
     return Found(rows[rows["measure"].isin((*KEPT, FAILED))].reset_index(drop=True))
 
@@ -88,9 +85,8 @@ def judge(rows: pd.DataFrame) -> Verdict:
     widths = [model for model in rows["model"].unique() if shape_of(str(model))[1] == heads]
     slopes = {name: _slope(started[started["model"].isin(widths)], name) for name in ("lean", "frobenius")}
     grown = {str(model): _grown(part) for model, part in rows.groupby("model", sort=False)}
-    lean = _of(rows, "lean")
-    pooled = paired(by_seed(_trained(lean, False)), by_seed(_trained(lean, True)))
-    parts = [is_below(slopes["lean"], 0, ""), is_above(pooled, 0, "")]
+    pooled = _grown(rows)
+    parts = [is_below(slopes["lean"], 0), is_above(pooled, 0)]
     parts += [Verdict(False, "") for each in grown.values() if widened(each, len(grown)).below(0)]
     told = "; ".join(f"{model} {each.said}" for model, each in grown.items())
     said = (
@@ -98,19 +94,15 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"|tr W|/2σ to the power {slopes['lean'].said} (−0.5 for random W). Training changes |tr W|/2σ by "
         f"{pooled.said}, mean over sizes."
     )
-    wider = paired(*(by_seed(_logs(rows, really)) for really in (False, True)))
+    variance = _of(rows, "spectrum_variance")
+    logs = variance.assign(value=np.log(variance["value"]))
+    wider = paired(*(by_seed(_trained(logs, really)) for really in (False, True)))
     details = (
         f"By size: {told}. The variance of the eigenvalues is multiplied by {short(math.exp(wider.value))} "
         f"[{short(math.exp(wider.low))}, {short(math.exp(wider.high))}], mean over sizes and heads: W grows, "
         "and its mean faster."
     )
     return replace(all_of(parts, said + lacking(rows)), details=details)
-
-
-def _logs(rows: pd.DataFrame, really: bool) -> pd.DataFrame:
-    """Logarithms of the variance of every head, after training or before."""
-    own = _trained(_of(rows, "spectrum_variance"), really)
-    return own.assign(value=np.log(own["value"]))
 
 
 def _heads(rows: pd.DataFrame) -> int:
@@ -159,14 +151,8 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     common = max(most, key=most.count)
     counts = {model: float(count) for model, (width, count) in shapes.items() if width == common}
     by_width, by_count = f"width, {heads} heads", f"heads, width {common}"
-    return [
-        _chart(rows, "trace", "|tr W|, mean over heads", widths, by_width),
-        _chart(rows, "frobenius", "‖W‖_F, mean over heads", widths, by_width),
-        _chart(rows, "spectrum_variance", "Variance of the eigenvalues", widths, by_width),
-        _chart(rows, "lean", "|tr W|/2σ", widths, by_width),
-        _chart(rows, "spectrum_variance", "Variance of the eigenvalues", counts, by_count),
-        _chart(rows, "lean", "|tr W|/2σ", counts, by_count),
-    ]
+    charts = [_chart(rows, name, title, widths, by_width) for name, title in TITLES.items()]
+    return charts + [_chart(rows, name, TITLES[name], counts, by_count) for name in list(TITLES)[2:]]
 
 
 def _chart(rows: pd.DataFrame, measure: str, title: str, at: dict[str, float], across: str) -> Chart:
@@ -181,18 +167,15 @@ def _chart(rows: pd.DataFrame, measure: str, title: str, at: dict[str, float], a
 
 
 CLAIM = Claim(
-    name="width-and-heads",
-    title="Training gives W a mean that its random start lacks, whatever the width",
+    "width-and-heads", "Training gives W a mean that its random start lacks, whatever the width",
+    experiment=experiment, judge=judge, draw=draw,
     expected="Random W have ‖W‖_F in proportion to the width d and tr W to √d, so that |tr W|/2σ falls as "
     "1/√d whatever the number of heads: wide heads start furthest from localising. Training gives "
     "the spectrum a mean: |tr W|/2σ grows.",
     method="Causal language models by character of several widths and numbers of heads, all trained alike; W "
     "of every head before the first step (of more seeds, since a model that is not trained costs nothing) "
     "and after the last. Changes are paired by seed.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="Which widths and numbers of heads, and that |tr W|/2σ must grow, is ours: it "
     "follows from the theory for random W, and the paper’s own sweep is not available here.",
     measures=("trace", "frobenius", "spectrum_variance", "spectrum_mean"),
-)
+)  # fmt: skip

@@ -13,6 +13,7 @@ from isoscope.papers.bao2024.walks import (
     GROWING,
     LOCALISED,
     MADE,
+    RANKS,
     SPREADS,
     TRACED,
     TRACELESS,
@@ -50,16 +51,10 @@ def judge(rows: pd.DataFrame) -> Verdict:
     error = _worst(rows)
     narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
     low, high = HALF
-    parts = [
-        *(is_above(each, APART, "") for each in apart),
-        is_above(inside["uniform"], EVEN, ""),
-        is_above(inside["uniform_half"], low, ""),
-        is_below(inside["uniform_half"], high, ""),
-        is_below(inside["vanishing"], NONE, ""),
-        is_below(error, CLOSE, ""),
-        is_above(narrow, APART, ""),
-        is_below(wide, NONE, ""),
-    ]
+    above = [(inside["uniform"], EVEN), (inside["uniform_half"], low), (narrow, APART)]
+    above += [(each, APART) for each in apart]
+    below = [(inside["uniform_half"], high), (inside["vanishing"], NONE), (error, CLOSE), (wide, NONE)]
+    parts = [*(is_above(*each) for each in above), *(is_below(*each) for each in below)]
     told = ", ".join(
         f"{REGIMES[name].label} {short(inside[name].value)} against {short(outside[name].value)}"
         for name in LOCALISED
@@ -106,43 +101,21 @@ def _worst(rows: pd.DataFrame) -> Reading:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
+    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in ("", "softmax_likeness"))
+    spread = _by(rows, [f"spread {each:g}" for each in SPREADS], "spectrum_variance", "localisation")
+    off = [_by_rank(rows, name) for name in (TRACED, TRACELESS)]
     return [
         _profiles(points, LOCALISED, "ρ(t) where attention localises"),
         _profiles(points, [made.regime for made in MADE if not made.trace], "ρ(t) where it does not"),
-        Chart(
-            "Inside less outside, as T grows",
-            "T",
-            "difference of ρ",
-            [_growth(rows, name) for name in LOCALISED],
-            log_x=True,
-            levels=((APART, "localised above"),),
-        ),
-        Chart(
-            "With tr W = 1: localisation lost as the spectrum widens",
-            "variance of the eigenvalues",
-            "late half less early half",
-            [_by(rows, [f"spread {spread:g}" for spread in SPREADS], "spectrum_variance", "localisation")],
-            log_x=True,
-            levels=((0.0, ""),),
-        ),
-        Chart(
-            "How far the Gaussian form is off",
-            "effective rank of W",
-            "largest |difference| of ρ",
-            [_by_rank(rows, name) for name in (TRACED, TRACELESS)],
-            log_x=True,
-            log_y=True,
-            levels=((CLOSE, "taken below"),),
-        ),
-        Chart(
-            "The last query’s attention: piecewise linear against softmax",
-            "T",
-            "Spearman over positions",
-            [_growth(rows, name, "softmax_likeness") for name in LOCALISED],
-            log_x=True,
-            levels=((1.0, "the same order"),),
-        ),
-    ]
+        Chart("Inside less outside, as T grows", "T", "difference of ρ", grown, log_x=True,
+              levels=((APART, "localised above"),)),
+        Chart("With tr W = 1: localisation lost as the spectrum widens", "variance of the eigenvalues",
+              "late half less early half", [spread], log_x=True, levels=((0.0, ""),)),
+        Chart("How far the Gaussian form is off", "effective rank of W", "largest |difference| of ρ", off,
+              log_x=True, log_y=True, levels=((CLOSE, "taken below"),)),
+        Chart("The last query’s attention: piecewise linear against softmax", "T", "Spearman over positions",
+              alike, log_x=True, levels=((1.0, "the same order"),)),
+    ]  # fmt: skip
 
 
 def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
@@ -159,7 +132,7 @@ def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
     return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
 
 
-def _growth(rows: pd.DataFrame, name: str, measure: str = "") -> Series:
+def _growth(rows: pd.DataFrame, name: str, measure: str) -> Series:
     own = rows[rows["model"] == name]
     found = []
     for length in GROWING:
@@ -178,13 +151,14 @@ def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: s
 
 
 def _by_rank(rows: pd.DataFrame, name: str) -> Series:
-    models = [str(model) for model in rows["model"].unique() if str(model).startswith(f"{name}, rank")]
+    there = set(rows["model"])
+    models = [arm for rank in RANKS if (arm := f"{name}, rank {rank}") in there]
     return _by(rows, models, "query_key_rank", "propagation_error", name)
 
 
 CLAIM = Claim(
-    name="regimes",
-    title="Where signal passes follows from the trace and the size of W",
+    "regimes", "Where signal passes follows from the trace and the size of W", experiment=experiment,
+    judge=judge, draw=draw,
     expected="If inputs walk at random and the last one queries, tr W and ‖W‖_F alone say from where signal "
     "passes as T grows: the late half, places beside the middle, the early half, everywhere, or nowhere. "
     "Attention localises where the spectrum of W is narrow about a mean that is not zero.",
@@ -193,10 +167,7 @@ CLAIM = Claim(
     "scores are exactly Gaussian, so only that one is drawn). Then tr W = 1 is held while the spectrum "
     "widens; and W of low rank, with ‖W‖_F .1, 1 and 10, say where the closed form fails. Every seed has its "
     "own W and walks.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper's theorems are for T → ∞ and have regimes by ≪ and ≫: a ≪ b is taken as "
     "10·a ≤ b. That ρ inside is at least .5 above that outside is our reading of “localised”.",
     measures=("trace", "frobenius", "spectrum_variance", "query_key_rank"),
-)
+)  # fmt: skip

@@ -6,7 +6,6 @@ and ‖W‖_F² ≈ θ²/d + s². A row of these has its number of positions T a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -30,6 +29,7 @@ from isoscope.results.row import Row
 KIND = "walk"
 PLACES = 64  # positions of a walk at which ρ is told
 GROWING = (16, 64, 256, 1024)  # T
+RANKS = tuple(2**power for power in range(16))  # of W of low rank, up to its width
 SPREADS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 TRACED, TRACELESS = "multiples of the identity", "without trace"
 """W of low rank: the worst for the closed form, and those that are like heads before training."""
@@ -100,8 +100,7 @@ def walked(asked: Asked) -> tuple[list[Row], list[Points]]:
             points += drawn if asked.seed == 0 else []
     for spread in SPREADS:
         rows += _spread(spread, asked)
-    ranks = [2**power for power in range(int(math.log2(asked.width)) + 1)]
-    for rank in ranks:
+    for rank in (rank for rank in RANKS if rank <= asked.width):
         rows += [row for name in (TRACED, TRACELESS) for row in _few(rank, name, asked)]
     return rows, points
 

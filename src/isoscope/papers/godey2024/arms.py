@@ -62,11 +62,7 @@ def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[tuple[str, int, E
 def states(workshop: Workshop) -> pd.DataFrame:
     """Rows of every layer of every model: of the lab at the last step of training, or of the public ones."""
     if workshop.public:
-        parts = []
-        for number, name in enumerate((*PUBLIC, *CONVOLUTIONAL)):
-            workshop.progress(number, len(PUBLIC) + len(CONVOLUTIONAL))
-            parts.append(workshop.observed(name, STATES))
-        return pd.concat(parts, ignore_index=True)
+        return workshop.all_observed((*PUBLIC, *CONVOLUTIONAL), STATES)
     ended, lost = workshop.train(trainings(workshop, ARMS))
     parts = [read_training(each.folder, STATES, model=each.name, seed=each.seed) for each in ended]
     return pd.concat([*parts, lost], ignore_index=True)

@@ -8,7 +8,7 @@ from isoscope.formatting import listed
 from isoscope.papers.claims import WORDS, Claim, Found, Verdict, lacking, measured
 from isoscope.papers.godey2024.arms import states
 from isoscope.papers.intervals import of_row, over_seeds, within
-from isoscope.papers.lines import along
+from isoscope.papers.lines import curves
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
@@ -73,36 +73,26 @@ def _share(found: dict[str, Reading]) -> tuple[bool | None, list[str], list[str]
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The mean cosine and the relative drift along layers, a curve a model."""
     there = at_the_end(measured(rows))
-    titles = {"mean_cosine_between": "Mean cosine between sequences", "relative_drift": "Relative drift"}
+    cosine, drift = (there[there["measure"] == name] for name in ("mean_cosine_between", "relative_drift"))
+    level = ((LEVEL, "anisotropic"),)
+    lines = curves(cosine, "layer", bounds=(-1, 1))
     return [
-        Chart(
-            title,
-            "layer",
-            "",
-            [
-                along(part, "layer", str(model), (0, 1) if measure == "relative_drift" else (-1, 1))
-                for model, part in there[there["measure"] == measure].groupby("model", sort=False)
-            ],
-            levels=((LEVEL, "anisotropic"),) if measure == "mean_cosine_between" else (),
-        )
-        for measure, title in titles.items()
+        Chart("Mean cosine between sequences", "layer", "", lines, levels=level),
+        Chart("Relative drift", "layer", "", curves(drift, "layer", bounds=(0, 1))),
     ]
 
 
 CLAIM = Claim(
-    name="cosine-by-layer",
-    title="Cosine by layer, across modalities and tokens",
+    "cosine-by-layer", "Cosine by layer, across modalities and tokens", experiment=experiment, judge=judge,
+    draw=draw,
     expected="Nearly all models are anisotropic in some layer: text by character or sub-word, causal "
     "or masked, images and speech alike.",
     method="Models of the same block are trained on each kind of data (two CNNs beside them), or public "
     "models are read at the scale full. Every layer's mean cosine is exact, over pairs of vectors of "
     "different sequences; layer 0 is what enters the first block and does not count, the last is what leaves "
     "the final norm, where there is one. Intervals are over seeds, of public models over sequences.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed=f"The paper gives no threshold: a layer is called anisotropic above {LEVEL:g}, and nearly "
     f"all are {NEARLY:.0%} of the models. That what leaves the final norm counts as a layer is our choice "
     "too; the verdict without it is told beside.",
     measures=("mean_cosine_between", "relative_drift"),
-)
+)  # fmt: skip

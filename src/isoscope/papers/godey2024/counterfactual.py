@@ -6,6 +6,7 @@ sharpen. It is taken out of the scores of trained models; a random vector of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,35 +14,22 @@ import pandas as pd
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured, of_seed
 from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated
-from isoscope.papers.lines import along, series
+from isoscope.papers.lines import curves, series
 from isoscope.papers.workshop import Workshop, reopened
 from isoscope.results.row import frame
 from isoscope.run.observe.observe import observe
 from isoscope.show.charts import Chart
 
-AS_IS, WITHOUT, RANDOM = (
-    "normalised_entropy",
-    "normalised_entropy_without_drift",
-    "normalised_entropy_without_random",
-)
-BESIDE, BESIDE_WITHOUT = (
-    "normalised_entropy_beside_first",
-    "normalised_entropy_beside_first_without_drift",
-)
-MEASURES = (
-    *(AS_IS, WITHOUT, RANDOM, BESIDE, BESIDE_WITHOUT),
-    *("drift_share", "sink_mass", "sink_mass_without_drift", "sink_mass_without_random"),
-)
+AS_IS, BESIDE = "normalised_entropy", "normalised_entropy_beside_first"
+WITHOUT, RANDOM = f"{AS_IS}_without_drift", f"{AS_IS}_without_random"
+SINK = ("sink_mass", "sink_mass_without_drift", "sink_mass_without_random")
+MEASURES = (AS_IS, WITHOUT, RANDOM, BESIDE, f"{BESIDE}_without_drift", "drift_share", *SINK)
 
 
 def experiment(workshop: Workshop) -> Found:
     """Attention as it is, without the mean query and without a random vector, in every layer."""
     if workshop.public:
-        parts = []
-        for number, name in enumerate(PUBLIC):
-            workshop.progress(number, len(PUBLIC))
-            parts.append(workshop.observed(name, MEASURES))
-        return Found(pd.concat(parts, ignore_index=True))
+        return Found(workshop.all_observed(PUBLIC, MEASURES))
     ended, lost = workshop.train(trainings(workshop, [arm for arm in ARMS if arm.attends]))
     given = [(each.folder, each.name, each.seed, workshop.device) for each in ended]
     return Found(pd.concat([*workshop.side_by_side(read, given), lost], ignore_index=True))
@@ -79,55 +67,42 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"its norm by {found[1].said}, mean over models and layers; the difference is {found[2].said}. The "
         f"drift's share of the scores' variance is {replicated(by_model).said}."
     )
-    verdict = all_of([is_above(found[0], 0, ""), is_above(found[2], 0, "")], said)
-    return Verdict(verdict.held, verdict.said + lacking(rows), _by_model(rise))
-
-
-def _by_model(rise: pd.DataFrame) -> str:
+    verdict = all_of([is_above(found[0], 0), is_above(found[2], 0)], said)
     told = [f"{model} {replicated(part).said}" for model, part in rise.groupby("model", sort=False)]
-    return f"Without the mean query, by model: {'; '.join(told)}."
+    details = f"Without the mean query, by model: {'; '.join(told)}."
+    return Verdict(verdict.held, verdict.said + lacking(rows), details)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Drift share by layer; what taking out changes, a model a place; the sink."""
     there = measured(rows)
     own = there[(there["measure"] == "drift_share") & there["head"].isna()]
-    share = [along(part, "layer", str(model), (0, 1)) for model, part in own.groupby("model", sort=False)]
     return [
-        Chart("Drift share by layer", "layer", "", share),
+        Chart("Drift share by layer", "layer", "", curves(own, "layer", bounds=(0, 1))),
         _taken(there, (AS_IS, WITHOUT, RANDOM), "Normalised entropy without …, less as it is"),
-        _taken(there, (BESIDE, BESIDE_WITHOUT, ""), "The same over the keys but the first"),
-        _taken(
-            there,
-            ("sink_mass", "sink_mass_without_drift", "sink_mass_without_random"),
-            "Sink mass without …, less as it is",
-        ),
+        _taken(there, (BESIDE, f"{BESIDE}_without_drift"), "The same over the keys but the first"),
+        _taken(there, SINK, "Sink mass without …, less as it is"),
     ]
 
 
-def _taken(rows: pd.DataFrame, measures: tuple[str, str, str], title: str) -> Chart:
+def _taken(rows: pd.DataFrame, measures: Sequence[str], title: str) -> Chart:
     first, *others = measures
     lines = []
-    for without, name in zip(others, ("the mean query", "a random vector"), strict=True):
-        if without:
-            found = changes(rows, first, without)
-            each = {str(model): replicated(part) for model, part in found.groupby("model", sort=False)}
-            lines.append(series(name, list(each), list(each.values()), "dots"))
+    for without, name in zip(others, ("the mean query", "a random vector"), strict=False):
+        found = changes(rows, first, without)
+        each = {str(model): replicated(part) for model, part in found.groupby("model", sort=False)}
+        lines.append(series(name, list(each), list(each.values()), "dots"))
     return Chart(title, "", "", [one for one in lines if one.x], levels=((0.0, ""),))
 
 
 CLAIM = Claim(
-    name="what-the-drift-does",
-    title="What the drift does to attention",
+    "what-the-drift-does", "What the drift does to attention", experiment=experiment, judge=judge, draw=draw,
     expected="The mean query, the same for every position, carries part of the sharpness: without it "
     "attention is more even, and more so than without a random vector of the same norm.",
     method="In every head of every trained Transformer the scores of the mean query are taken out of the "
     "scores (the layer's input is left as it is), and the rows of attention are read again on at most 64 "
     "sequences. The controls: a random vector in place of the mean query, and the entropy over keys other "
     "than the first. Intervals are over seeds, of public models over models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The paper does not take the drift out; this experiment is isoscope's own.",
     measures=("drift_share", AS_IS, WITHOUT, RANDOM, "sink_mass"),
-)
+)  # fmt: skip

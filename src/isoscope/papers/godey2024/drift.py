@@ -18,7 +18,7 @@ from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, measured
 from isoscope.papers.godey2024.arms import NO_ATTENTION, states
 from isoscope.papers.intervals import apart, correlation, over, paired, within
-from isoscope.papers.lines import series
+from isoscope.papers.lines import dots, series
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
@@ -40,9 +40,8 @@ def experiment(workshop: Workshop) -> Found:
 def layers(rows: pd.DataFrame) -> pd.DataFrame:
     """One line a model, seed and layer, with A and both drifts as columns."""
     own = rows[(rows["kind"] == "layer") & rows["head"].isna()]
-    wide = own.pivot_table(
-        index=["model", "revision", "layer"], columns="measure", values="value", sort=False
-    )
+    place = ["model", "revision", "layer"]
+    wide = own.pivot_table(index=place, columns="measure", values="value", sort=False)
     return wide.reset_index().rename(columns={"mean_cosine_between": "A"})
 
 
@@ -83,18 +82,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
     own = _correlations(rows)
     inside = own[~own["model"].isin((*NO_ATTENTION, POOLED))]
     pooled, gaps = own[own["model"] == POOLED], inside[inside["measure"] == GAP]["value"]
-    parts = [
-        is_above(
-            replicated(inside[inside["measure"] == "spearman_drift"]),
-            0.0,
-            "Spearman's correlation of the mean cosine with the drift, over the layers of a Transformer,",
-        ),
-        is_above(
-            replicated(inside[inside["measure"] == "spearman_relative_drift"]),
-            0.0,
-            "With the relative drift it",
-        ),
-    ]
+    drift, relative = (replicated(inside[inside["measure"] == f"spearman_{of}"]) for of in _OF)
+    what = "Spearman's correlation of the mean cosine with the drift, over the layers of a Transformer,"
+    parts = [is_above(drift, 0.0, what), is_above(relative, 0.0, "With the relative drift it")]
     nominal = pooled[pooled["measure"] == "pearson_relative_drift"]["value"].mean()
     tail = (
         f" Over all their layers pooled, Pearson's with the relative drift is {short(float(nominal))} "
@@ -110,10 +100,8 @@ def _table(rows: pd.DataFrame) -> str:
     told = []
     for model, part in rows.groupby("model", sort=False):
         means = part.groupby("measure")["value"].mean()
-        each = (
-            " and ".join(short(float(means.get(f"{kind}_{of}", math.nan)), 2) for kind in _KINDS)
-            for of in _OF
-        )
+        table = [[means.get(f"{kind}_{of}", math.nan) for kind in _KINDS] for of in _OF]
+        each = (" and ".join(short(float(value), 2) for value in values) for values in table)
         told.append(f"{model} {', '.join(each)}")
     return (
         "Spearman's and Pearson's with the drift, then both with the relative drift, by model: "
@@ -140,23 +128,17 @@ def judge_convolutional(rows: pd.DataFrame) -> Verdict:
         each = {"CNNs": apart(*values)}
     told = [f"by {found.said} in {model}" for model, found in each.items()]
     rest = f"from that it differs {listed(told)}" if told else "no CNN was measured"
-    verdict = all_of([is_below(found, 0.0, "") for found in each.values()], f"{said}; {rest}.")
+    verdict = all_of([is_below(found, 0.0) for found in each.values()], f"{said}; {rest}.")
     relative = _correlations(rows)
     relative = relative[relative["measure"] == "spearman_relative_drift"]
-    with_relative = [replicated(relative[relative["model"].isin(names)]) for names in _sides(relative)]
+    names = {str(name) for name in relative["model"]} - {POOLED}
+    sides = (names & set(NO_ATTENTION), names - set(NO_ATTENTION))
+    with_relative = [replicated(relative[relative["model"].isin(side)]) for side in sides]
     details = (
         f"With the relative drift it is {with_relative[0].said} in CNNs and {with_relative[1].said} in "
         "Transformers: it decides nothing here, since the paper speaks of the drift."
     )
     return Verdict(verdict.held, verdict.said + lacking(rows), details)
-
-
-def _sides(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The names of networks that convolve, and of Transformers."""
-    names = [str(name) for name in rows["model"].unique() if name != POOLED]
-    return [name for name in names if name in NO_ATTENTION], [
-        name for name in names if name not in NO_ATTENTION
-    ]
 
 
 def _correlations(rows: pd.DataFrame) -> pd.DataFrame:
@@ -178,24 +160,15 @@ def draw_convolutional(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Chart:
-    dots = [
-        Series(
-            str(model),
-            part[column].tolist(),
-            part["A"].tolist(),
-            style="dots",
-            told=[
-                f"{seed}, layer {layer}" for seed, layer in zip(part["revision"], part["layer"], strict=True)
-            ],
-        )
+    lines = [
+        dots(str(model), part, column, "A", "{revision}, layer {layer}")
         for model, part in wide.groupby("model", sort=False)
     ]
     if square:
         x = [i / 50 for i in range(51)]
-        dots.append(Series("relative drift²", x, [at * at for at in x]))
-    return Chart(
-        f"Mean cosine against the {title.split(',')[0]}", title, "mean cosine", dots, log_x=not square
-    )
+        lines.append(Series("relative drift²", x, [at * at for at in x]))
+    named = f"Mean cosine against the {title.split(',')[0]}"
+    return Chart(named, title, "mean cosine", lines, log_x=not square)
 
 
 def _within(rows: pd.DataFrame) -> list[Chart]:
@@ -205,14 +178,10 @@ def _within(rows: pd.DataFrame) -> list[Chart]:
     charts = []
     for measure, title in (("spearman_drift", "drift"), ("spearman_relative_drift", "relative drift")):
         mine = own[own["measure"] == measure]
-        dots = [
-            series(name, [name], [within(over(mine[mine["model"] == name]["value"].tolist()), -1, 1)], "dots")
-            for name in names
-        ]
-        chart = Chart(
-            f"Spearman's correlation with the {title}, within a model", "", "", dots, levels=((0.0, ""),)
-        )
-        charts.append(chart)
+        each = {name: over(mine[mine["model"] == name]["value"].tolist()) for name in names}
+        found = [series(name, [name], [within(one, -1, 1)], "dots") for name, one in each.items()]
+        named = f"Spearman's correlation with the {title}, within a model"
+        charts.append(Chart(named, "", "", found, levels=((0.0, ""),)))
     return charts
 
 
@@ -222,24 +191,17 @@ _METHOD = (
     "p-values in the rows are nominal; the interval is over seeds, of public models over models."
 )
 CLAIM = Claim(
-    name="drift-correlation",
-    title="Anisotropy goes with drift",
+    "drift-correlation", "Anisotropy goes with drift", experiment=experiment, judge=judge, draw=draw,
     expected="In Transformers, layers whose vectors have a larger common mean (drift) are the more "
     "anisotropic.",
     method=_METHOD + " If norms were equal, the mean cosine would be the relative drift squared.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     measures=("mean_cosine_between", "drift", "relative_drift"),
-)
+)  # fmt: skip
 CONVOLUTIONAL_CLAIM = Claim(
-    name="convolutional-drift",
-    title="Not so in CNNs",
+    "convolutional-drift", "Not so in CNNs", experiment=experiment, judge=judge_convolutional,
+    draw=draw_convolutional,
     expected="In convolutional networks anisotropy does not follow the drift, as BatchNorm removes means.",
     method=_METHOD
     + " Each CNN, with BatchNorm and without, is held against the Transformers of the same seeds.",
-    experiment=experiment,
-    judge=judge_convolutional,
-    draw=draw_convolutional,
     measures=("mean_cosine_between", "drift"),
-)
+)  # fmt: skip

@@ -5,7 +5,7 @@ The block of `isoscope block`. Under pre-norms the effect reverses: LN(x + b) te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
@@ -20,42 +20,25 @@ from isoscope.show.charts import Chart
 
 BIASES = (0.0, 20.0, 50.0, 100.0, 200.0)
 _SHOWN = {
-    ("layer", 1, "mean_cosine"): "Mean cosine of what leaves",
-    ("attention", 1, "score_std"): "Std of the scores within rows",
-    ("attention", 1, "normalised_entropy"): "Normalised entropy",
-    ("attention", 1, "largest_weight"): "Largest weight of a row",
-    ("attention", 1, "smallest_weight"): "Smallest weight of a row",
-    ("attention", 1, "drift_share"): "Drift share",
+    "mean_cosine": ("layer", "Mean cosine of what leaves"),
+    "score_std": ("attention", "Std of the scores within rows"),
+    "normalised_entropy": ("attention", "Normalised entropy"),
+    "largest_weight": ("attention", "Largest weight of a row"),
+    "smallest_weight": ("attention", "Smallest weight of a row"),
+    "drift_share": ("attention", "Drift share"),
 }
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A unit of a block, to be read in a process."""
-
-    setting: Setting
-    unit: Unit
-
-
-def experiment_post(workshop: Workshop) -> Found:
-    """Every bias and seed under post-norm."""
-    return experiment(workshop, "post")
-
-
-def experiment_pre(workshop: Workshop) -> Found:
-    """Every bias and seed under pre-norm."""
-    return experiment(workshop, "pre")
 
 
 def experiment(workshop: Workshop, norm: str) -> Found:
     """Every bias and seed; sites only, heads are alike in a block that was never trained."""
-    asked = [Asked(workshop.scale.block, unit) for unit in units([norm], BIASES, workshop.seeds)]
-    return Found(pd.concat(workshop.side_by_side(read, asked), ignore_index=True))
+    asked = units([norm], BIASES, workshop.seeds)
+    parts = workshop.side_by_side(partial(read, workshop.scale.block), asked)
+    return Found(pd.concat(parts, ignore_index=True))
 
 
-def read(asked: Asked) -> pd.DataFrame:
+def read(setting: Setting, unit: Unit) -> pd.DataFrame:
     """The rows of one unit."""
-    rows, _, _ = read_unit(asked.setting, asked.unit)
+    rows, _, _ = read_unit(setting, unit)
     return frame(row for row in rows if row.head is None)
 
 
@@ -79,12 +62,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     score, _, _ = change(rows, "post", "attention", 1, "score_std")
     entropy, _, _ = change(rows, "post", "attention", 1, "normalised_entropy")
     weight, _, _ = change(rows, "post", "attention", 1, "largest_weight")
-    parts = [
-        is_above(cosine, 0, ""),
-        is_above(score, 0, ""),
-        is_below(entropy, 0, ""),
-        is_above(weight, 0, ""),
-    ]
+    parts = [is_above(cosine, 0), is_above(score, 0), is_below(entropy, 0), is_above(weight, 0)]
     said = (
         f"Under post-norm, {where} {cosine.said}, the std of the scores within rows by {score.said}, "
         f"normalised entropy by {entropy.said} and the largest weight of a row by {weight.said}."
@@ -95,26 +73,23 @@ def judge(rows: pd.DataFrame) -> Verdict:
 def judge_pre(rows: pd.DataFrame) -> Verdict:
     """Under pre-norm the entropy must rise with the bias."""
     entropy, none, most = change(rows, "pre", "attention", 1, "normalised_entropy")
-    return is_above(
-        entropy,
-        0.0,
-        f"Under pre-norm, the change of normalised entropy from a bias of norm {none:g} to {most:g}",
-    )
+    what = f"Under pre-norm, the change of normalised entropy from a bias of norm {none:g} to {most:g}"
+    return is_above(entropy, 0.0, what)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Every quantity along the bias."""
-    return [_chart(rows, "post", *site, title) for site, title in _SHOWN.items()]
+    return [_chart(rows, "post", measure) for measure in _SHOWN]
 
 
 def draw_pre(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Entropy and scores along the bias."""
-    sites = [("attention", 1, "normalised_entropy"), ("attention", 1, "score_std")]
-    return [_chart(rows, "pre", *site, _SHOWN[site]) for site in sites]
+    return [_chart(rows, "pre", measure) for measure in ("normalised_entropy", "score_std")]
 
 
-def _chart(rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str, title: str) -> Chart:
-    own = _at(rows, norm, kind, layer, measure)
+def _chart(rows: pd.DataFrame, norm: str, measure: str) -> Chart:
+    kind, title = _SHOWN[measure]
+    own = _at(rows, norm, kind, 1, measure)
     biases = sorted(own["bias"].unique())
     found = [over(own[own["bias"] == bias]["value"].tolist()) for bias in biases]
     line = series(f"{norm}-norm", biases, found)
@@ -133,25 +108,19 @@ _METHOD = (
     "of 512; `isoscope block` has more of it."
 )
 CLAIM = Claim(
-    name="untrained-block",
-    title="A common bias sharpens an untrained block",
+    "untrained-block", "A common bias sharpens an untrained block", judge=judge, draw=draw,
+    experiment=partial(experiment, norm="post"),
     expected="In a fresh Transformer block, inputs that share a bias leave more alike, and with the norm of "
     "the bias the scores spread and attention becomes sharp.",
     method=_METHOD,
-    experiment=experiment_post,
-    judge=judge,
-    draw=draw,
     measures=("mean_cosine", "score_std", "normalised_entropy", "largest_weight", "drift_share"),
-)
+)  # fmt: skip
 PRE_CLAIM = Claim(
-    name="pre-norm-reversal",
-    title="Under pre-norm the effect reverses",
+    "pre-norm-reversal", "Under pre-norm the effect reverses", judge=judge_pre, draw=draw_pre,
+    experiment=partial(experiment, norm="pre"),
     expected="Drift must enter after the normalisation: where inputs are normalised before attention, a "
     "large bias makes them alike and attention even.",
     method=_METHOD,
-    experiment=experiment_pre,
-    judge=judge_pre,
-    draw=draw_pre,
     reconstructed="The paper does not make this claim; it follows from LN(x + b) → LN(b).",
     measures=("normalised_entropy", "score_std"),
-)
+)  # fmt: skip

@@ -8,15 +8,14 @@ that says why, the others are not asked for, and it is read as it is published w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
+from isoscope.lab.contrast.trial import lesson_of
 from isoscope.lab.tasks.base import Lesson
 from isoscope.lab.train.checkpoints import due
 from isoscope.lab.train.experiment import Experiment, probe_of
@@ -27,7 +26,7 @@ from isoscope.papers.claims import failed, of_seed
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, arms, plan_of
 from isoscope.papers.machina2024.frequency import BY_BAND
 from isoscope.papers.machina2024.weighing import weigh_checkpoint
-from isoscope.papers.workshop import Trained, Workshop, read_training
+from isoscope.papers.workshop import Trained, Workshop, is_kept, model_at, read_training
 from isoscope.results.points import points_frame
 from isoscope.results.row import frame
 from isoscope.results.store import RunFolder, open_run, read_run
@@ -77,15 +76,15 @@ def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
 def weigh_training(asked: Asked) -> None:
     """Weigh the checkpoints of one training that are not weighed yet."""
     experiment = asked.training.experiment
-    lesson = _lesson(experiment.task, experiment.data, experiment.length)
+    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
     counts = _counted(experiment, lesson)
     folder = _open(asked.out, experiment.name, {"weighed": experiment.fixed(), **lesson.facts})
     steps = asked.steps
-    halfway = open_weights(_at(asked, lesson, steps[len(steps) // 2]).module).final_norm()
+    halfway = open_weights(_at(asked, steps[len(steps) // 2]).module).final_norm()
     for step in steps:
         if folder.has(_unit(step)):
             continue
-        model = _at(asked, lesson, step)
+        model = _at(asked, step)
         edits: dict[str, Norm] = {} if halfway is None else {EARLIER: halfway}
         weights = open_weights(model)
         found = weigh_checkpoint(model, weights, probe_of(lesson), counts=counts, edits=edits)
@@ -103,17 +102,9 @@ def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.Da
     return frame(seen.rows())
 
 
-def _at(asked: Asked, lesson: Lesson, step: int) -> Model:
+def _at(asked: Asked, step: int) -> Model:
     mine = asked.training
-    module = mine.experiment.build(lesson)
-    module.load_state_dict(load_file(mine.folder / "checkpoints" / f"step-{step:06d}.safetensors"))
-    return Model(module.to(asked.device).eval(), mine.name, step=step)
-
-
-@lru_cache(maxsize=1)
-def _lesson(task: str, data: str, length: int) -> Lesson:
-    """Read once a process for all trainings."""
-    return Experiment(task=task, data=data, length=length).lesson()
+    return model_at(mine.experiment, mine.folder, mine.name, step, asked.device)
 
 
 def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
@@ -134,9 +125,8 @@ def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
         arm.folder, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
     )
     points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
-    drawn = points.drop(columns="unit").assign(
-        picture=[f"{arm.name}, {kind}, {series}" for kind, series in zip(points.kind, points.series)]  # noqa: B905
-    )
+    pictures = arm.name + ", " + points["kind"] + ", " + points["series"]
+    drawn = points.drop(columns="unit").assign(picture=pictures)
     return pd.concat([own, hidden], ignore_index=True), drawn
 
 
@@ -190,7 +180,4 @@ def _unit(step: int) -> str:
 
 
 def _whole(asked: Asked) -> bool:
-    if not (asked.out / "run.json").exists():
-        return False
-    kept = read_run(asked.out)
-    return all(kept.has(_unit(step)) for step in asked.steps)
+    return is_kept(asked.out) and all(map(read_run(asked.out).has, map(_unit, asked.steps)))

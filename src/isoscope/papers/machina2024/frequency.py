@@ -20,6 +20,10 @@ from isoscope.stats.types import Types
 
 BANDS = ("rare", "middle", "frequent")
 BY_BAND = tuple(f"{kind}_{band}" for kind in ("mean_cosine", "relative_drift") for band in BANDS)
+OF_FREQUENCY = (
+    *BY_BAND, "frequency_correlation", "frequency_norm_correlation", "frequency_drift_correlation"
+)  # fmt: skip
+"""All that is read of vectors by token frequency."""
 MOST = 2048  # types of a vocabulary that are read by band: those of the smallest hashes
 _AT_ONCE = 1024  # hidden states
 
@@ -60,17 +64,8 @@ def as_types(matrix: Tensor, counts: Tensor) -> Types:
     norm = rows.norm(dim=1)
     unit = torch.where(norm[:, None] > 0, rows / norm[:, None].clamp_min(1e-300), 0.0)
     pointing = torch.where(norm > 0, mine, 0.0)
-    return Types(
-        often.sum(),
-        kept,
-        mine,
-        rows * mine[:, None],
-        norm * mine,
-        pointing,
-        unit * mine[:, None],
-        pointing**2,
-        (unit**2).sum(1) * mine**2,
-    )
+    sums = (rows * mine[:, None], norm * mine, pointing, unit * mine[:, None], pointing**2)
+    return Types(often.sum(), kept, mine, *sums, (unit**2).sum(1) * mine**2)
 
 
 def rows_by_frequency(matrix: Tensor, counts: Tensor) -> dict[str, Reading]:

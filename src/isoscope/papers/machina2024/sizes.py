@@ -8,23 +8,12 @@ import pandas as pd
 
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, lacking, measured
 from isoscope.papers.intervals import correlation, of_row, over_seeds, paired, widened
-from isoscope.papers.lines import along, series
+from isoscope.papers.lines import at_place, curves, series
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.arms import SIZES
-from isoscope.papers.machina2024.judging import (
-    I_OWN,
-    I_UNIT,
-    OUTPUTS,
-    brief,
-    by_group,
-    chosen,
-    concluded,
-    drawn,
-    over_steps,
-    pick,
-    told,
-)
-from isoscope.papers.machina2024.weighing import OUTPUT, PARAMETERS
+from isoscope.papers.machina2024.arms import CONTRASTS, SIZES
+from isoscope.papers.machina2024.drawing import drawn, over_steps
+from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, pick, told
+from isoscope.papers.machina2024.weighing import I_OWN, I_UNIT, OUTPUT, OUTPUTS, PARAMETERS, TIED
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
@@ -43,10 +32,9 @@ def experiment(workshop: Workshop) -> Found:
 
 def judge_size(rows: pd.DataFrame) -> Verdict:
     """I(W) of the output must rise with size, at unit norm too, and hidden states' mean cosine fall."""
-    there = measured(rows)
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
     asked = ((OUTPUT, I_OWN), (OUTPUT, I_UNIT), ("output", COSINE))
-    matrix, unit, states = (_with_size(pick(there, *what), sizes) for what in asked)
+    matrix, unit, states = (_with_size(pick(rows, *what), sizes) for what in asked)
     names = sorted(sizes, key=lambda name: sizes[name])
     seeded = not set(names) <= set(SIZES)
     how = f"From {names[0]} to {names[-1]}" if seeded and names else "In rank correlation with size"
@@ -54,14 +42,15 @@ def judge_size(rows: pd.DataFrame) -> Verdict:
         f"{how} I(W) of the output changes by {matrix.said}, at unit norm by {unit.said}, the mean cosine of "
         f"the last hidden states by {states.said}."
     )
-    parts = [is_above(matrix, 0, ""), is_above(unit, 0, ""), is_below(states, 0, "")]
+    parts = [is_above(matrix, 0), is_above(unit, 0), is_below(states, 0)]
     return concluded(parts, said, rows, {})
 
 
 def _sizes(rows: pd.DataFrame) -> list[tuple[object, pd.Series]]:
     """Parameters of the models that differ in size alone: tied ones and other recipes are left out."""
     own = pick(rows, "model", PARAMETERS)
-    own = own[own["model"].isin(SIZES) | own["model"].str.fullmatch(r"width \d+")]
+    others = {*CONTRASTS, *rows.loc[rows["kind"] == TIED, "model"]}
+    own = own[~own["model"].isin(others)]
     return list(own.groupby("model", sort=False)["value"])
 
 
@@ -104,8 +93,7 @@ def _largest(rows: pd.DataFrame) -> Reading:
 
 def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both against size at the end, and the loss that each size came to."""
-    there = measured(rows)
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(there)}
+    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
     wanted = (
         ("I(W) of the output", OUTPUT, I_OWN),
         ("The same at unit norm", OUTPUT, I_UNIT),
@@ -114,68 +102,54 @@ def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     )
     charts = []
     for title, kind, measure in wanted:
-        own = pick(there, kind, measure)
-        dots = []
-        for name, size in sizes.items():
-            mine = own[own["model"] == name]
-            if len(mine):
-                dots.append(series(name, [size], [_at_end(mine)], "dots"))
-        if dots:
-            charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
-    return charts
-
-
-def _at_end(rows: pd.DataFrame) -> Reading:
-    return over_seeds(rows) if len(rows) > 1 else of_row(rows.iloc[0])
+        own = pick(rows, kind, measure)
+        each = {name: own[own["model"] == name] for name in sizes}
+        dots = [
+            series(name, [sizes[name]], [at_place(mine)], "dots") for name, mine in each.items() if len(mine)
+        ]
+        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
+    return drawn(*charts)
 
 
 def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The mean cosine by layer at the end, and along training behind the last norm."""
-    there = measured(rows)
-    own = pick(there, "layer", COSINE)
-    layers = [along(part, "layer", str(model)) for model, part in own.groupby("model", sort=False)]
-    charts = [
+    own = pick(rows, "layer", COSINE)
+    level = ((NEAR, "isotropic below"),)
+    return drawn(
         Chart(
             "Mean cosine by layer",
             "layer",
             "",
-            layers,
-            levels=((NEAR, "isotropic below"),),
+            curves(own, "layer"),
+            levels=level,
             remark="last checkpoint",
         ),
-        over_steps(there, "output", COSINE, "Mean cosine behind the last norm"),
-        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
-    ]
-    return drawn(charts)
+        over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
+        over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
+    )
 
 
 SIZE = Claim(
-    name="small-against-large",
-    title="Large models are more isotropic than small ones",
+    "small-against-large", "Large models are more isotropic than small ones", experiment=experiment,
+    judge=judge_size, draw=draw_size,
     expected="The large Pythia models are isotropic where the small ones are not: I(W) of the output rises "
     "with size. If anisotropy is one property, that of hidden states falls with it.",
     method="Models of three widths, the same data and steps, the rate as 1/width: largest less smallest, "
     "paired by seed, at the last checkpoint. At the scale full: rank correlation with the number of "
     "parameters over the Pythia sizes.",
-    experiment=experiment,
-    judge=judge_size,
-    draw=draw_size,
     reconstructed="The paper compares sizes by their curves; that hidden states are asked too is ours. The "
     "rate is part of what is compared: with one rate for all widths the widest of the scale laptop learns "
     "least, and its I(W) is the lowest.",
     measures=(I_OWN, COSINE),
-)
+)  # fmt: skip
 EXISTENCE = Claim(
-    name="isotropic-transformers",
-    title="There are isotropic Transformers",
+    "isotropic-transformers", "There are isotropic Transformers", experiment=experiment,
+    judge=judge_existence, draw=draw_existence,
     expected="Anisotropy is not inherent: some trained Transformer is isotropic. Asked here of hidden "
     "states, as Godey et al. do: their mean cosine is near its null, 0, in every layer.",
     method="The largest mean cosine between sequences over all layers (what enters the first block and what "
     "leaves the last norm among them) of every trained model, on held-out text; intervals over seeds, of "
     "public models over sequences.",
-    experiment=experiment,
-    judge=judge_existence,
-    draw=draw_existence,
     reconstructed=f"The paper measures vocabulary matrices. Near the null is a mean cosine below {NEAR:g}.",
     measures=(COSINE,),
-)
+)  # fmt: skip

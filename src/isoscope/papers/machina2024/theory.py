@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_below
 from isoscope.papers.intervals import widened
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.frequency import BANDS
-from isoscope.papers.machina2024.judging import (
-    OUTPUTS,
-    brief,
-    changes,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-    side_by_side,
-)
-from isoscope.papers.machina2024.weighing import ALONG, GRADIENT
+from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side
+from isoscope.papers.machina2024.frequency import BANDS, OF_FREQUENCY
+from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import ALONG, GRADIENT, OUTPUTS
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
@@ -35,16 +24,14 @@ _SAMPLE = "last checkpoint"
 def experiment(workshop: Workshop) -> Found:
     """Rows of the output, their gradients and hidden states, by token frequency."""
     rows, _ = along_training(workshop)
-    mine = rows["measure"].str.contains("_rare|_middle|_frequent$|^frequency_") | (rows["measure"] == ALONG)
     kinds = rows["kind"].isin((*OUTPUTS, GRADIENT, "output", "input_vocabulary"))
-    return Found(chosen(rows, mine & kinds))
+    return Found(chosen(rows, rows["measure"].isin((*OF_FREQUENCY, ALONG)) & kinds))
 
 
 def judge_matrix(rows: pd.DataFrame) -> Verdict:
     """The theory fails where one of what it foretells is surely the other way; it stands where all is so."""
-    there = measured(rows)
-    leaning = {group: _turned(each) for group, each in levels(pick(there, OUTPUTS, CORRELATION)).items()}
-    matrix, gradient = (_rare_less_frequent(there, kinds) for kinds in (OUTPUTS, (GRADIENT,)))
+    leaning = {group: _turned(each) for group, each in levels(pick(rows, OUTPUTS, CORRELATION)).items()}
+    matrix, gradient = (_rare_less_frequent(rows, kinds) for kinds in (OUTPUTS, (GRADIENT,)))
     groups = list(dict.fromkeys([*leaning, *matrix, *gradient]))
     parts = [_fails([one[group] for one in (leaning, matrix, gradient) if group in one]) for group in groups]
     said = (
@@ -74,10 +61,9 @@ def _rare_less_frequent(rows: pd.DataFrame, kinds: tuple[str, ...]) -> dict[str,
 
 def judge_states(rows: pd.DataFrame) -> Verdict:
     """Rare tokens must be no more alike than frequent ones, but for a margin."""
-    there = measured(rows)
-    found = _rare_less_frequent(there, ("output",))
+    found = _rare_less_frequent(rows, ("output",))
     parts = every((found,), is_below, ALIKE)
-    leaning = levels(pick(there, "output", "frequency_correlation"))
+    leaning = levels(pick(rows, "output", "frequency_correlation"))
     said = (
         "Among the last hidden states the mean cosine of rare tokens less that of frequent ones is "
         f"{brief(found)}, to be below {ALIKE:g}; the correlation of log frequency with the place along "
@@ -88,27 +74,23 @@ def judge_states(rows: pd.DataFrame) -> Verdict:
 
 def draw_matrix(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The correlation along training, and A by band of rows and gradients."""
-    there = measured(rows)
-    charts = [
-        over_steps(there, OUTPUTS, CORRELATION, "Frequency against place along the mean"),
-        _by_band(there, OUTPUTS, "Mean cosine of output rows"),
-        _by_band(there, OUTPUTS, "Relative drift of output rows", "relative_drift_{}"),
-        _by_band(there, (GRADIENT,), "Mean cosine of their gradients"),
-        over_steps(there, GRADIENT, BAND.format("rare"), "Shared direction of rare rows' gradients"),
-        over_steps(there, GRADIENT, ALONG, "Next step against the mean row: cos(−Σg, Σw)"),
-    ]
-    return drawn(charts)
+    return drawn(
+        over_steps(rows, OUTPUTS, CORRELATION, "Frequency against place along the mean"),
+        _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
+        _by_band(rows, OUTPUTS, "Relative drift of output rows", "relative_drift_{}"),
+        _by_band(rows, (GRADIENT,), "Mean cosine of their gradients"),
+        over_steps(rows, GRADIENT, BAND.format("rare"), "Shared direction of rare rows' gradients"),
+        over_steps(rows, GRADIENT, ALONG, "Next step against the mean row: cos(−Σg, Σw)"),
+    )
 
 
 def draw_states(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """A and drift of hidden states by band, beside those of the output rows."""
-    there = measured(rows)
-    charts = [
-        _by_band(there, ("output",), "Mean cosine of last hidden states"),
-        _by_band(there, ("output",), "Relative drift of last hidden states", "relative_drift_{}"),
-        _by_band(there, OUTPUTS, "Mean cosine of output rows"),
-    ]
-    return drawn(charts)
+    return drawn(
+        _by_band(rows, ("output",), "Mean cosine of last hidden states"),
+        _by_band(rows, ("output",), "Relative drift of last hidden states", "relative_drift_{}"),
+        _by_band(rows, OUTPUTS, "Mean cosine of output rows"),
+    )
 
 
 def _by_band(rows: pd.DataFrame, kinds: tuple[str, ...], title: str, measure: str = BAND) -> Chart:
@@ -122,31 +104,24 @@ _METHOD = (
     "below one in 10,000, frequent from one in 1,000 on. "
 )
 MATRIX = Claim(
-    name="frequency-theory",
-    title="The output does not drift as the theory of rare tokens says",
+    "frequency-theory", "The output does not drift as the theory of rare tokens says", experiment=experiment,
+    judge=judge_matrix, draw=draw_matrix,
     expected="Anisotropic models do not develop as theorised. The theory says: rare tokens are pushed the "
     "same way, away from the hidden states, so they lie further along the mean, are more alike, and share "
     "the direction of their gradient.",
-    method=_METHOD
-    + "Each of the three is measured on the rows of the output matrix; the gradient is that of "
-    "the loss on held-out text. Not as expected is where all three are surely as the theory says.",
-    experiment=experiment,
-    judge=judge_matrix,
-    draw=draw_matrix,
+    method=_METHOD + "Each of the three is measured on the rows of the output matrix; the gradient is that "
+    "of the loss on held-out text. Not as expected is where all three are surely as the theory says.",
     reconstructed="The paper argues from its curves; the three tests are ours, after Gao et al. 2019 and Biś "
     "et al. 2021.",
     measures=(CORRELATION, "mean_cosine_rare", "mean_cosine_frequent", "relative_drift_rare"),
-)
+)  # fmt: skip
 STATES = Claim(
-    name="frequency-hidden-states",
-    title="Hidden states are not anisotropic by token frequency",
+    "frequency-hidden-states", "Hidden states are not anisotropic by token frequency", experiment=experiment,
+    judge=judge_states, draw=draw_states,
     expected="If anisotropy does not come from rare tokens, hidden states of rare tokens are no more alike "
     "than those of frequent ones.",
     method=_METHOD + "Last hidden states of text that was trained on, each token type one vector against "
     "every other type; intervals over seeds.",
-    experiment=experiment,
-    judge=judge_states,
-    draw=draw_states,
     reconstructed=f"All of it. No more alike is a mean cosine that is larger by less than {ALIKE:g}.",
     measures=("mean_cosine_rare", "mean_cosine_frequent", "frequency_correlation"),
-)
+)  # fmt: skip

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_below
 from isoscope.papers.intervals import correlation, over
+from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.judging import (
-    I_OWN,
-    OUTPUTS,
-    brief,
-    by_group,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-)
-from isoscope.papers.machina2024.weighing import INPUT
+from isoscope.papers.machina2024.drawing import drawn, over_steps
+from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import I_OWN, INPUT, OUTPUTS
 from isoscope.papers.workshop import Workshop
 from isoscope.show.charts import Chart, Series
 
@@ -38,21 +28,22 @@ def experiment(workshop: Workshop) -> Found:
 def followed(rows: pd.DataFrame) -> pd.DataFrame:
     """Spearman's correlation over steps of the hidden states' A with the output's I(W), a row a training."""
     found = []
-    states, matrices = (
-        pick(rows, kinds, name, "all") for kinds, name in (("output", COSINE), (OUTPUTS, I_OWN))
-    )
-    both = states.merge(matrices, on=["model", "revision", "step"], suffixes=("", "_matrix"))
-    for (model, revision), own in both.groupby(["model", "revision"], sort=False):
+    for (model, revision), own in _both(rows).groupby(["model", "revision"], sort=False):
         value = correlation(own["value"].tolist(), own["value_matrix"].tolist()).value
         found.append({"model": model, "revision": revision, "seed": own["seed"].iloc[0], "value": value})
     return pd.DataFrame(found, columns=["model", "revision", "seed", "value"])
 
 
+def _both(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the last hidden states' mean cosine, each beside the output's I(W) at the same step."""
+    states, matrix = pick(rows, "output", COSINE, "all"), pick(rows, OUTPUTS, I_OWN, "all")
+    return states.merge(matrix, on=["model", "revision", "step"], suffixes=("", "_matrix"))
+
+
 def judge(rows: pd.DataFrame) -> Verdict:
     """A must be low where I(W) is high, along training: their rank correlation below 0."""
-    there = measured(rows)
-    found = {group: over(list(own.values())) for group, own in by_group(followed(there)).items()}
-    states, matrices = levels(pick(there, "output", COSINE)), levels(pick(there, OUTPUTS, I_OWN))
+    found = {group: over(list(own.values())) for group, own in by_group(followed(rows)).items()}
+    states, matrices = levels(pick(rows, "output", COSINE)), levels(pick(rows, OUTPUTS, I_OWN))
     said = (
         f"Along training the rank correlation of the hidden states' mean cosine with the output's I(W) is "
         f"{brief(found)}. At the end the mean cosine is {brief(states)}, and I(W) {brief(matrices)}."
@@ -63,51 +54,34 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
-    there = measured(rows)
-    charts = [
+    axes = ("I(W) of the output", "mean cosine of hidden states")
+    return drawn(
         over_steps(
-            there, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
+            rows, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
         ),
-        over_steps(there, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
-        over_steps(there, INPUT, I_OWN, "I(W) of the input", "I(W)"),
-        over_steps(there, "layer", COSINE, "Mean cosine, mean over layers"),
-        Chart(
-            "One against the other, a dot a checkpoint",
-            "I(W) of the output",
-            "mean cosine of hidden states",
-            _dots(there),
-            remark="mean over seeds",
-        ),
-    ]
-    return drawn(charts)
+        over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
+        over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
+        over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
+        Chart("One against the other, a dot a checkpoint", *axes, _dots(rows), remark="mean over seeds"),
+    )
 
 
 def _dots(rows: pd.DataFrame) -> list[Series]:
-    states, matrices = (
-        pick(rows, kinds, name, "all") for kinds, name in (("output", COSINE), (OUTPUTS, I_OWN))
-    )
-    both = states.merge(matrices, on=["model", "revision", "step"], suffixes=("", "_matrix"))
-    dots = []
-    for model, own in both.groupby("model", sort=False):
-        means = own.groupby("step")[["value", "value_matrix"]].mean()
-        steps = [f"step {step}" for step in means.index]
-        x, y = means["value_matrix"].tolist(), means["value"].tolist()
-        dots.append(Series(str(model), x, y, style="dots", told=steps))
-    return dots
+    found = []
+    for model, own in _both(rows).groupby("model", sort=False):
+        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
+        found.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
+    return found
 
 
 CLAIM = Claim(
-    name="both-titles",
-    title="Both titles side by side",
+    "both-titles", "Both titles side by side", experiment=experiment, judge=judge, draw=draw,
     expected="The title answers that of Godey et al., as though both spoke of one property: then hidden "
     "states are isotropic where the vocabulary is, and along training their mean cosine falls where I(W) "
     "rises.",
     method="The mean cosine of the last hidden states (that paper's number) and I(W) of the output (this "
     "paper's), of the same models at the same checkpoints: Spearman's correlation over steps, one a seed; "
     "intervals over seeds, of public models over models.",
-    experiment=experiment,
-    judge=judge,
-    draw=draw,
     reconstructed="The comparison is ours: neither paper measures what the other does.",
     measures=(COSINE, I_OWN),
-)
+)  # fmt: skip

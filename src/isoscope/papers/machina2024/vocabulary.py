@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
+from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
-from isoscope.papers.machina2024.judging import (
+from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side, with_null
+from isoscope.papers.machina2024.frequency import OF_FREQUENCY
+from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.weighing import (
+    CENTRED,
     I_OWN,
     I_UNIT,
+    INPUT,
+    OUTPUT,
     OUTPUTS,
-    brief,
-    changes,
-    chosen,
-    concluded,
-    drawn,
-    every,
-    levels,
-    over_steps,
-    pick,
-    side_by_side,
-    with_null,
+    TIED,
+    WITHOUT_TOP,
 )
-from isoscope.papers.machina2024.weighing import CENTRED, INPUT, OUTPUT, TIED, WITHOUT_TOP
 from isoscope.papers.workshop import Workshop
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 SIDES = (INPUT, OUTPUT, TIED)
 NEAR_ONE = 0.9  # an I(W) above it is called near 1 here
 SHOWN = 400  # rows of a matrix in a scatter
 FORMS = {
-    "partition_isotropy_float32": "published",
-    "partition_isotropy_one_sign": "+ only",
-    I_OWN: "±",
-    I_UNIT: "± unit",
-    "partition_isotropy_first": "1st order",
-    "partition_isotropy_second": "2nd order",
-}
+    "partition_isotropy_float32": "published", "partition_isotropy_one_sign": "+ only", I_OWN: "±",
+    I_UNIT: "± unit", "partition_isotropy_first": "1st order", "partition_isotropy_second": "2nd order",
+}  # fmt: skip
 WEIGHED = (
     "Models of three widths learn the next sub-word, one width also with tied matrices; at checkpoints along "
     "training every row of the matrix counts. At the scale full: Pythia at 21 checkpoints and the contrast "
@@ -48,15 +41,13 @@ def experiment(workshop: Workshop) -> Found:
     """Vocabulary matrices of every model along training, in all their forms."""
     rows, points = along_training(workshop)
     kinds = [f"{side}{form}" for side in SIDES for form in ("", CENTRED, WITHOUT_TOP)]
-    by_frequency = rows["measure"].str.contains("_rare|_middle|_freq|^freq")
-    return Found(chosen(rows, rows["kind"].isin(kinds) & ~by_frequency), points)
+    return Found(chosen(rows, rows["kind"].isin(kinds) & ~rows["measure"].isin(OF_FREQUENCY)), points)
 
 
 def judge_fall(rows: pd.DataFrame) -> Verdict:
     """I(W) of the output must fall from first to last checkpoint, at its own scale and at unit norm."""
-    there = measured(rows)
     own, unit = (
-        changes(pick(there, OUTPUTS, measure, "first"), pick(there, OUTPUTS, measure, "last"))
+        changes(pick(rows, OUTPUTS, measure, "first"), pick(rows, OUTPUTS, measure, "last"))
         for measure in (I_OWN, I_UNIT)
     )
     said = (
@@ -69,9 +60,8 @@ def judge_fall(rows: pd.DataFrame) -> Verdict:
 
 def judge_sides(rows: pd.DataFrame) -> Verdict:
     """The input must be more isotropic than the output, at its own scale and at unit norm."""
-    there = measured(rows)
-    own, unit = (changes(pick(there, OUTPUT, each), pick(there, INPUT, each)) for each in (I_OWN, I_UNIT))
-    entering, leaving = (levels(pick(there, side, I_OWN)) for side in (INPUT, OUTPUT))
+    own, unit = (changes(pick(rows, OUTPUT, each), pick(rows, INPUT, each)) for each in (I_OWN, I_UNIT))
+    entering, leaving = (levels(pick(rows, side, I_OWN)) for side in (INPUT, OUTPUT))
     said = (
         f"At the end I(W) of the input is {brief(entering)}, of the output {brief(leaving)}; the input's is "
         f"larger by {brief(own)}, at unit norm by {brief(unit)}."
@@ -82,11 +72,10 @@ def judge_sides(rows: pd.DataFrame) -> Verdict:
 
 def judge_centring(rows: pd.DataFrame) -> Verdict:
     """Without its mean every matrix must be near 1."""
-    there = measured(rows)
-    found = {side: levels(pick(there, f"{side}{CENTRED}", I_OWN)) for side in SIDES}
+    found = {side: levels(pick(rows, f"{side}{CENTRED}", I_OWN)) for side in SIDES}
     names = {INPUT: "input", OUTPUT: "output", TIED: "tied matrix"}
     parts = [f"of the {names[side]} {brief(own)}" for side, own in found.items() if own]
-    top = levels(pick(there, [f"{side}{WITHOUT_TOP}" for side in OUTPUTS], I_OWN))
+    top = levels(pick(rows, [f"{side}{WITHOUT_TOP}" for side in OUTPUTS], I_OWN))
     said = (
         f"Without the mean I(W) is {', '.join(parts)}, to be above {NEAR_ONE:g}"
         f"{f'; without the top directions of the output too it is {brief(top)}' if top else ''}."
@@ -98,121 +87,88 @@ def judge_centring(rows: pd.DataFrame) -> Verdict:
 
 def draw_fall(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Output and input along training, at their own scale and at unit norm; what the form makes of it."""
-    there = measured(rows)
-    forms = {name: pick(there, OUTPUTS, measure) for measure, name in FORMS.items()}
-    charts = [
-        with_null(over_steps(there, OUTPUTS, I_OWN, "I(W) of the output"), there, OUTPUTS, I_OWN),
-        with_null(over_steps(there, OUTPUTS, I_UNIT, "The same at unit norm"), there, OUTPUTS, I_UNIT),
-        over_steps(there, OUTPUTS, "mean_norm", "Mean norm of its rows"),
-        over_steps(there, INPUT, I_OWN, "I(W) of the input"),
+    forms = {name: pick(rows, OUTPUTS, measure) for measure, name in FORMS.items()}
+    return drawn(
+        with_null(over_steps(rows, OUTPUTS, I_OWN, "I(W) of the output"), rows, OUTPUTS, I_OWN),
+        with_null(over_steps(rows, OUTPUTS, I_UNIT, "The same at unit norm"), rows, OUTPUTS, I_UNIT),
+        over_steps(rows, OUTPUTS, "mean_norm", "Mean norm of its rows"),
+        over_steps(rows, INPUT, I_OWN, "I(W) of the input"),
         side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
-    ]
-    return drawn(charts)
+    )
 
 
 def draw_sides(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both sides at the end."""
-    there = measured(rows)
-    untied = [str(name) for name in pick(there, OUTPUT, I_OWN)["model"].unique()]
-    charts = [
-        side_by_side(
-            title,
-            {"input": pick(there, INPUT, measure), "output": pick(there, OUTPUT, measure)},
-            untied,
-            "last checkpoint",
-        )
-        for measure, title in (
-            (I_OWN, "I(W)"),
-            (I_UNIT, "I(W) at unit norm"),
-            ("mean_cosine", "Mean cosine of rows"),
-            ("isoscore", "IsoScore of rows"),
-        )
-    ]
-    return drawn(charts)
+    untied = [str(name) for name in pick(rows, OUTPUT, I_OWN)["model"].unique()]
+    charts = []
+    for measure, title in (
+        (I_OWN, "I(W)"), (I_UNIT, "I(W) at unit norm"), ("mean_cosine", "Mean cosine of rows"),
+        ("isoscore", "IsoScore of rows"),
+    ):  # fmt: skip
+        sides = {name: pick(rows, side, measure) for name, side in (("input", INPUT), ("output", OUTPUT))}
+        charts.append(side_by_side(title, sides, untied, "last checkpoint"))
+    return drawn(*charts)
 
 
 def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Raw, centred and all-but-the-top; and the rows of the largest model on their first two directions."""
-    there = measured(rows)
+    forms = {"raw": "", "centred": CENTRED, "all but the top": WITHOUT_TOP}
+    places = {
+        title: {name: pick(rows, [f"{side}{form}" for side in sides], I_OWN) for name, form in forms.items()}
+        for title, sides in (("the output", OUTPUTS), ("the input", (INPUT,)))
+    }
     charts = [
-        side_by_side(
-            f"I(W) of {title}",
-            {
-                name: pick(there, [f"{side}{form}" for side in sides], I_OWN)
-                for form, name in (("", "raw"), (CENTRED, "centred"), (WITHOUT_TOP, "all but the top"))
-            },
-            remark="last checkpoint",
-            at=((NEAR_ONE, "near 1"),),
-        )
-        for sides, title in ((OUTPUTS, "the output"), ((INPUT,), "the input"))
+        side_by_side(f"I(W) of {title}", found, remark="last checkpoint", at=((NEAR_ONE, "near 1"),))
+        for title, found in places.items()
     ]
-    return drawn([*charts, *_scatters(points)])
+    return drawn(*charts, *_scatters(points))
 
 
 def _scatters(points: pd.DataFrame) -> list[Chart]:
     """Rows of the output and the input on the first two singular vectors, raw and centred, one seed."""
     charts = []
     names = list(dict.fromkeys(points["picture"])) if len(points) else []
-    for side in (OUTPUT, INPUT):
-        dots = []
+    for side, end in ((OUTPUT, "output"), (INPUT, "input")):
+        clouds = []
         for form in ("raw", "centred"):
             mine = [name for name in names if name.endswith(f", {side}, {form}")]
             if mine:
                 own = points[points["picture"] == mine[-1]]
-                own = own.iloc[:: max(1, len(own) // SHOWN)]
-                dots.append(Series(form, own["x"].tolist(), own["y"].tolist(), style="dots"))
-        if dots:
-            end = side.removesuffix("_vocabulary")
-            charts.append(
-                Chart(
-                    f"Rows of the {end} on two directions",
-                    "1st singular vector",
-                    "2nd",
-                    dots,
-                    levels=((0.0, ""),),
-                    remark="largest model, one seed, each form on its own directions",
-                    centred=True,
-                )
-            )
+                clouds.append(dots(form, own.iloc[:: max(1, len(own) // SHOWN)], "x", "y"))
+        title = f"Rows of the {end} on two directions"
+        remark = "largest model, one seed, each form on its own directions"
+        axes = ("1st singular vector", "2nd")
+        charts.append(Chart(title, *axes, clouds, levels=((0.0, ""),), remark=remark, centred=True))
     return charts
 
 
 _MEASURES = (I_OWN, I_UNIT, "partition_isotropy_float32")
 FALL = Claim(
-    name="vocabulary-along-training",
-    title="I(W) of the output falls along training",
+    "vocabulary-along-training", "I(W) of the output falls along training", experiment=experiment,
+    judge=judge_fall, draw=draw_fall,
     expected="Vocabulary matrices start isotropic, and training makes that of the output anisotropic in most "
     "models (Pythia-70m ends at .08).",
     method=WEIGHED + "I(W) = min Z/max Z over both signs of every eigenvector, in float64; because it hangs "
     "on the scale of the rows it must also fall with rows in units of their mean norm.",
-    experiment=experiment,
-    judge=judge_fall,
-    draw=draw_fall,
     reconstructed="The published form takes one sign of each eigenvector, as the linear algebra library "
     "gives it, in float32; it is drawn beside ours and decides nothing.",
     measures=_MEASURES,
-)
+)  # fmt: skip
 SIDES_CLAIM = Claim(
-    name="input-against-output",
-    title="The input is more isotropic than the output",
+    "input-against-output", "The input is more isotropic than the output", experiment=experiment,
+    judge=judge_sides, draw=draw_sides,
     expected="The matrix that tokens enter by stays nearly isotropic, the one they leave by does not: "
     "Pythia-70m has .96 against .08.",
     method=WEIGHED + "At the last checkpoint, paired by seed; tied models have one matrix and are left out.",
-    experiment=experiment,
-    judge=judge_sides,
-    draw=draw_sides,
     measures=(*_MEASURES, "mean_cosine", "isoscore"),
-)
+)  # fmt: skip
 CENTRING = Claim(
-    name="centring",
-    title="Without its mean a vocabulary is isotropic",
+    "centring", "Without its mean a vocabulary is isotropic", experiment=experiment, judge=judge_centring,
+    draw=draw_centring,
     expected="Taking the mean off the rows is enough to make both matrices nearly isotropic: .997 and .97 in "
     "Pythia-70m.",
     method=WEIGHED + "At the last checkpoint, raw, centred, and centred without the max(1, d/100) top "
     "directions.",
-    experiment=experiment,
-    judge=judge_centring,
-    draw=draw_centring,
     reconstructed=f"Nearly isotropic is an I(W) above {NEAR_ONE:g} here; the paper names no level.",
     measures=(I_OWN,),
-)
+)  # fmt: skip

@@ -27,6 +27,9 @@ from isoscope.run.weigh.frequency import added_counts, token_counts
 from isoscope.run.weigh.vocabulary import weigh_vocabulary
 
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
+OUTPUTS = (OUTPUT, TIED)
+"""The matrix that answers are read by, tied or not: a model has one of them."""
+I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
 CENTRED, WITHOUT_TOP = "_centred", "_without_top"
 GRADIENT = "output_gradient"
 OF_MATRIX = (
@@ -67,7 +70,7 @@ def weigh_checkpoint(
     rows = [_row("model", PARAMETERS, Reading(float(size), 1))]
     points: list[Points] = []
     for kind, found in sides.items():
-        for form in weigh_vocabulary(kind, lambda held=found: held.matrix, seed=0, tick=_nothing):  # type: ignore[misc]
+        for form in weigh_vocabulary(kind, lambda held=found: held.matrix, seed=0, tick=lambda: None):  # type: ignore[misc]
             rows += [_row(form.kind, name, form.readings[name]) for name in OF_MATRIX]
             points += form.picture
         if counts is not None:
@@ -142,7 +145,3 @@ def _rows(kind: str, readings: Mapping[str, Reading]) -> list[Row]:
 
 def _row(kind: str, measure: str, reading: Reading) -> Row:
     return Row.at("", "", "", None, kind, None, None, measure, reading)
-
-
-def _nothing() -> None:
-    """Tell nobody."""

@@ -7,20 +7,13 @@ text model's vectors before they are pooled, without and with special tokens and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise.pairs import (
-    cosines,
-    dimension_shares,
-    hubs,
-    nearest,
-    neighbours_kept,
-    quantiles,
-)
+from isoscope.repair.advise.pairs import cosines, dimension_shares, hubs, nearest, neighbours_kept, quantiles
 from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
 from isoscope.repair.fit.kinds import parse
@@ -79,14 +72,10 @@ def advise(
     A repair that cannot be fitted on these vectors is left out, with its reason among the notes.
     """
     site = site or Site("cloud")
-    shown, few = given.shown, _first(given.shown)
-    table = cosines(few.points, few.unit)
-    near = nearest(table) if len(few) > 2 * NEAREST else None
-    rows = [*_geometry(shown, given.sequences, BEFORE, site), *_cosines(table, few, BEFORE, site)]
-    rows += [*_hubs(near, few, BEFORE, site), *_dimensions(given), *_health(given, site)]
-    notes = [f"{given.left_out} of {given.seen} vectors have NaN or Inf and are left out"] * bool(
-        given.left_out
-    )
+    rows, near = _read(given.shown, given.sequences, BEFORE, site)
+    rows += [*_dimensions(given), *_health(given, site)]
+    lost = f"{given.left_out} of {given.seen} vectors have NaN or Inf and are left out"
+    notes = [lost] if given.left_out else []
     names = []
     for done, recipe in enumerate(tried):
         try:
@@ -94,15 +83,8 @@ def advise(
         except IsoscopeError as reason:
             notes.append(f"{recipe} is left out: {reason}")
             continue
-        moved = Half(fitted.apply(shown.points), shown.unit)
-        few_moved = _first(moved)
-        there = cosines(few_moved.points, few.unit)
-        rows += [*_geometry(moved, given.sequences, fitted.name, site)]
-        rows += [*_cosines(there, few_moved, fitted.name, site)]
-        if near is not None:
-            now = nearest(there)
-            kept = neighbours_kept(near, now, few.unit)
-            rows += [_row(fitted.name, site, "neighbours_kept", kept), *_hubs(now, few, fitted.name, site)]
+        moved = Half(fitted.apply(given.shown.points), given.shown.unit)
+        rows += _read(moved, given.sequences, fitted.name, site, near)[0]
         notes += fitted.notes
         names.append(fitted.name)
         if progress is not None:
@@ -111,30 +93,27 @@ def advise(
     return Advised(found, tuple(names), tuple(dict.fromkeys(notes)))
 
 
-def _first(half: Half) -> Half:
-    """As many as pairs are looked at of: they stand in order of a hash, so the first are a sample."""
-    return Half(half.points[:MOST_PAIRED], half.unit[:MOST_PAIRED])
+def _read(
+    half: Half, sequences: bool, name: str, site: Site, before: Tensor | None = None
+) -> tuple[list[Row], Tensor | None]:
+    """Rows of vectors under one name, and the nearest of each; `before` is who was nearest before a repair.
 
-
-def _geometry(half: Half, sequences: bool, name: str, site: Site) -> Iterable[Row]:
-    more = ("mean_norm",) if name == BEFORE else ()
-    whose = half.unit if sequences else None
-    seen = describe(half.points, sequence=whose, measures=(*GEOMETRY, *more), name=name)
-    return [replace(row, kind=site.kind, layer=site.layer) for row in seen.rows()]
-
-
-def _cosines(table: Tensor, half: Half, name: str, site: Site) -> list[Row]:
-    return [
-        _row(name, site, f"cosine_quantile_{per_cent:02}", number)
-        for per_cent, number in quantiles(table, half.unit).items()
-    ]
-
-
-def _hubs(near: Tensor | None, half: Half, name: str, site: Site) -> list[Row]:
-    if near is None:
-        return []
-    found = zip(("hub_skewness", "anti_hubs"), hubs(near, half.unit), strict=True)
-    return [_row(name, site, measure, number) for measure, number in found]
+    Pairs are of the first vectors: they stand in order of a hash, so the first are a sample.
+    """
+    measures = (*GEOMETRY, "mean_norm") if name == BEFORE else GEOMETRY
+    seen = describe(half.points, sequence=half.unit if sequences else None, measures=measures, name=name)
+    rows = [replace(row, kind=site.kind, layer=site.layer) for row in seen.rows()]
+    unit = half.unit[:MOST_PAIRED]
+    table = cosines(half.points[:MOST_PAIRED], unit)
+    for per_cent, number in quantiles(table, unit).items():
+        rows.append(_row(name, site, f"cosine_quantile_{per_cent:02}", number))
+    if len(unit) <= 2 * NEAREST:
+        return rows, None
+    near = nearest(table)
+    if before is not None:
+        rows.append(_row(name, site, "neighbours_kept", neighbours_kept(before, near, unit)))
+    found = zip(("hub_skewness", "anti_hubs"), hubs(near, unit), strict=True)
+    return rows + [_row(name, site, measure, number) for measure, number in found], near
 
 
 def _dimensions(given: Halves) -> list[Row]:

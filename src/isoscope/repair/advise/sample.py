@@ -78,13 +78,9 @@ class Halves:
 
     def facts(self) -> dict[str, object]:
         """What a run keeps of it."""
-        return {
-            "vectors": self.seen,
-            "dimensions": self.shown.points.shape[1],
-            "fitted on": len(self.fit),
-            "shown on": len(self.shown),
-            "parted by": "sequence" if self.sequences else "vector, each once",
-        }
+        sizes = {"vectors": self.seen, "dimensions": self.shown.points.shape[1]}
+        halves = {"fitted on": len(self.fit), "shown on": len(self.shown)}
+        return {**sizes, **halves, "parted by": "sequence" if self.sequences else "vector, each once"}
 
 
 def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST) -> Halves:
@@ -111,7 +107,12 @@ def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST)
     if kept is not None and kept.points.shape[1] < 2:
         raise IsoscopeError("vectors of one dimension point one way or the other; advice takes two or more.")
     if kept is None or len(kept.points) < LEAST:
-        raise too_few(0 if kept is None else len(kept.points), left_out, no_direction)
+        lost = {"have NaN or Inf": left_out, "are zero": no_direction}
+        why = ", ".join(f"{many} more {what}" for what, many in lost.items() if many)
+        raise IsoscopeError(
+            f"advice takes at least {LEAST} vectors, half to fit repairs on and half to look at; "
+            f"got {len(kept.points) if kept else 0}{f' ({why})' if why else ''}."
+        )
     kept = kept.joined(None, most)
     usable = len(kept.points)
     kept, copies = _once(kept)
@@ -128,27 +129,7 @@ def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST)
             f"one to look at; advice takes {LEAST // 2} {what} or more."
         )
     first, second = (Half(kept.points[half], unit[half]) for half in (fitted, ~fitted))
-    return Halves(
-        fit=first,
-        shown=second,
-        seen=seen,
-        usable=usable,
-        left_out=left_out,
-        no_direction=no_direction,
-        copies=copies,
-        sequences=kept.sequence is not None,
-    )
-
-
-def too_few(kept: int, left_out: int, no_direction: int) -> IsoscopeError:
-    """That there are too few vectors, and why."""
-    why = [f"{left_out} more have NaN or Inf"] if left_out else []
-    why += [f"{no_direction} more are zero"] if no_direction else []
-    told = f" ({', '.join(why)})" if why else ""
-    return IsoscopeError(
-        f"advice takes at least {LEAST} vectors, half to fit repairs on and half to look at; "
-        f"got {kept}{told}."
-    )
+    return Halves(first, second, seen, usable, left_out, no_direction, copies, kept.sequence is not None)
 
 
 def rows_of(

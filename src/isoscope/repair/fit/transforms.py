@@ -59,14 +59,8 @@ def fit(
     if fitting.left_out:
         every = fitting.n + fitting.left_out
         notes.insert(0, f"{fitting.left_out} of {every} vectors have NaN or Inf and are left out")
-    return Repair(
-        name=",".join(fitting.names),
-        steps=tuple(fitting.steps),
-        n=fitting.n,
-        left_out=fitting.left_out,
-        notes=tuple(notes),
-        facts=facts or {},
-    )
+    fitted = (tuple(fitting.steps), fitting.n, fitting.left_out)
+    return Repair(",".join(fitting.names), *fitted, tuple(notes), facts or {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +188,7 @@ def _named(asked: Asked, step: Map) -> str:
     """The step with the numbers that it came to have."""
     match step:
         case maps.Turned():
-            numbers = [step.shape[1]]
+            numbers = [len(step.matrix)]
         case maps.Projected():
             numbers = [len(step.directions)]
         case maps.Clustered():

@@ -1,14 +1,15 @@
 """Does a repair matter? Scores of tasks before it and after it, with the geometry beside them.
 
-A repair is fitted on texts that no task judges (impact_overlap.py), every score has its paired interval
-(impact_outcome.py) and its verdict (impact_verdict.py), and where a map cannot matter to a reader that is
-tested on the map's own numbers (impact_maps.py). Rows name the repair in the column `model`.
+A repair is fitted on texts that no task judges (overlap.py), every score has its paired interval and its
+verdict (outcome.py), and where a map cannot matter to a reader that is tested on the map's own numbers
+(maps.py). Rows name the repair in the column `model`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,16 +17,15 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.before_after import SHOWN
-from isoscope.repair.fit.kinds import parse
+from isoscope.repair.fit.kinds import KINDS, parse
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.hubs import hub_outcomes
-from isoscope.repair.impact.maps import Character, cannot_matter, character
-from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.maps import cannot_matter, character
+from isoscope.repair.impact.outcome import Array, Change, Outcome, changed
 from isoscope.repair.impact.overlap import Split
 from isoscope.repair.impact.states import Encoded
-from isoscope.repair.impact.tasks import Look, some
-from isoscope.repair.impact.verdict import Change, changed
+from isoscope.repair.impact.tasks import some
 from isoscope.repair.impact.words import CHANGE
 from isoscope.repair.keep.repair import Repair
 from isoscope.results.row import Row
@@ -34,6 +34,7 @@ from isoscope.sites import Site
 
 AS_IT_IS = "as it is"
 REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
+"""The repairs that are judged where none are named."""
 MOST = 4096  # judged texts of which geometry and hubs are read
 Progress = Callable[[int, int | None], None]
 
@@ -65,8 +66,12 @@ class Judged:
             for each in self.outcomes
             if each.left_out
         }
-        told = self.repair.notes if self.repair else ()
-        mine = [note if note.startswith(f"{self.label}:") else f"{self.label}: {note}" for note in told]
+        told = list(self.repair.notes) if self.repair else []
+        plain = int(
+            bool(self.repair and self.repair.left_out)
+        )  # the others begin with the name of their step
+        named = self.label in {kind.name for kind in KINDS}
+        mine = [text if named and at >= plain else f"{self.label}: {text}" for at, text in enumerate(told)]
         return [*sorted(lost), *mine, *self.remarks]
 
 
@@ -107,7 +112,7 @@ def judge(
     A repair that cannot be fitted on them is left out and told, unless it is the only one.
     """
     fitted = encoded.at(site, split.fitted)
-    sample = _distinct(some(split.judged, MOST, seed), encoded)
+    sample = list({encoded.rows[text]: text for text in some(split.judged, MOST, seed)}.values())
     refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
     refuse_constant(encoded.at(site, sample), f"{site}: the texts that are judged")
     size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
@@ -120,7 +125,7 @@ def judge(
             refused.append(reason)
             found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
             continue
-        look = _look(encoded, site, repair)
+        look = partial(_look, encoded, site, repair)
         outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
         cloud = look(sample)
         cloud = cloud[np.isfinite(cloud).all(1)]
@@ -130,10 +135,13 @@ def judge(
         changes = []
         if repair is not None:
             kind = character(repair, size)
-            changes = [
-                changed(before, after, _reason(kind, before, after), seed)
-                for before, after in zip(found[0].outcomes, outcomes, strict=True)
-            ]
+            pairs = zip(found[0].outcomes, outcomes, strict=True)
+            for (
+                one,
+                two,
+            ) in pairs:  # where the reader became one that tells all apart, no map is without effect
+                why = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
+                changes.append(changed(one, two, why, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
         if progress is not None:
             progress(done, len(recipes) + 1)
@@ -142,23 +150,15 @@ def judge(
     return found
 
 
-def _reason(kind: Character, before: Outcome, after: Outcome) -> str:
-    """Why a map cannot matter; none where the reader is another after it: one that tells all apart."""
-    return cannot_matter(kind, after.reader) if before.reader == after.reader else ""
-
-
 def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
     """What a run keeps of a layer beside its rows."""
     repairs: Mapping[str, object] = {
         each.label: {
-            "fitted": each.repair.name,
-            "vectors": each.repair.n,
-            "affine": each.repair.is_affine,
+            "fitted": each.repair.name, "vectors": each.repair.n, "affine": each.repair.is_affine,
             "invertible": each.repair.is_invertible,
         }
-        for each in found
-        if each.repair is not None
-    }
+        for each in found if each.repair is not None
+    }  # fmt: skip
     notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
         "repairs": repairs,
@@ -178,14 +178,6 @@ def refuse_constant(vectors: Tensor, what: str) -> None:
         raise IsoscopeError(f"{what} all have the same vector; choose other layers or another --pool.")
 
 
-def _look(encoded: Encoded, site: Site, repair: Repair | None) -> Look:
-    def look(texts: Sequence[str]) -> Array:
-        vectors = encoded.exact(site, texts)
-        return vectors if repair is None else repair.apply(vectors)
-
-    return look
-
-
-def _distinct(texts: Sequence[str], encoded: Encoded) -> list[str]:
-    """One text of each input."""
-    return list({encoded.rows[text]: text for text in texts}.values())
+def _look(encoded: Encoded, site: Site, repair: Repair | None, texts: Sequence[str]) -> Array:
+    vectors = encoded.exact(site, texts)
+    return vectors if repair is None else repair.apply(vectors)

@@ -10,7 +10,7 @@ A map y = Ax + c cannot matter to
 
 In all other cases it can, whatever its name: whitening can be undone and moves a ridge, since what is wide
 and what is narrow is all that a ridge goes by. That a map is one of these is only half of the verdict; the
-other half is that what the reader gives was found equal (impact_verdict.py).
+other half is that what the reader gives was found equal (outcome.py).
 """
 
 from __future__ import annotations

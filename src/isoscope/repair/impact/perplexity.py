@@ -7,8 +7,9 @@ reads fixed coordinates, so whitening is turned back into them: VΛ^{−½}Vᵀ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,23 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from isoscope.data.batch import Batch
+from isoscope.data.documents import documents
 from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
+from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, quiet
 from isoscope.models.tap import at_rest
-from isoscope.repair.impact.outcome import Outcome
+from isoscope.repair.before_after import SHOWN
+from isoscope.repair.fit.sample import Sample
+from isoscope.repair.fit.transforms import fit
+from isoscope.repair.impact.impact import AS_IT_IS, Judged
+from isoscope.repair.impact.maps import cannot_matter_to_head
+from isoscope.repair.impact.outcome import Array, Outcome, changed
 from isoscope.repair.keep.maps import Turned
 from isoscope.repair.keep.repair import Repair
+from isoscope.run.observe.observe import describe
+
+LONG = 40  # letters: shorter lines, as headings are, may be in both texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +98,11 @@ class HeadStates:
 
     def __iter__(self) -> Iterator[Tensor]:
         for batch in self.data:
-            states, _ = spoken(self.speaker, batch)
+            states, _ = speak(self.speaker, batch)
             yield states[_counted(batch).to(states.device)].float().cpu()
 
 
-def spoken(speaker: Speaker, batch: Batch, repair: Repair | None = None) -> tuple[Tensor, Tensor]:
+def speak(speaker: Speaker, batch: Batch, repair: Repair | None = None) -> tuple[Tensor, Tensor]:
     """What enters the head, [b, t, d], and the logits [b, t, words], the state repaired before."""
     module, seen = speaker.model.module, []
 
@@ -109,29 +120,24 @@ def perplexity(speaker: Speaker, data: Data, repair: Repair | None = None, name:
     """Exp of the mean loss of the next token, over positions that count; drawn over sequences."""
     losses, counts = [], []
     for batch in data:
-        _, logits = spoken(speaker, batch, repair)
+        _, logits = speak(speaker, batch, repair)
         tokens = batch.tokens()
         assert tokens is not None
         judged = _counted(batch)[:, :-1] & _there(batch)[:, 1:]
         targets = tokens[:, 1:].to(logits.device)
-        lost = (
-            F.cross_entropy(logits[:, :-1].float().transpose(1, 2), targets, reduction="none").cpu().double()
-        )
-        losses.append((lost * judged).sum(1))
+        lost = F.cross_entropy(logits[:, :-1].float().transpose(1, 2), targets, reduction="none")
+        losses.append((lost.cpu().double() * judged).sum(1))
         counts.append(judged.sum(1))
     total, many = (np.concatenate([each.numpy() for each in parts]) for parts in (losses, counts))
     kept = (many > 0) & np.isfinite(total)
     total, many = total[kept], many[kept].astype(np.float64)
-    return Outcome(
-        f"perplexity.{name}",
-        "sequences",
-        len(total),
-        lambda at: np.exp(total[at].sum(1) / many[at].sum(1)),
-        total / many,
-        "head",
-        sign=-1,
-        left_out=int((~kept).sum()),
-    )
+
+    def score(at: Array) -> Array:
+        found: Array = np.exp(total[at].sum(1) / many[at].sum(1))
+        return found
+
+    given, left_out = total / many, int((~kept).sum())
+    return Outcome(f"perplexity.{name}", "sequences", len(total), score, given, "head", -1, left_out=left_out)
 
 
 def in_place(repair: Repair) -> Repair:
@@ -159,3 +165,67 @@ def _there(batch: Batch) -> Tensor:
     """What is no padding, [b, t]."""
     assert isinstance(batch.inputs, dict)
     return batch.inputs["attention_mask"].bool().cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """A language model, the text it is judged on, and the text that repairs are fitted on."""
+
+    name: str
+    speaker: Speaker
+    judged: Data
+    fitted: Data
+
+
+def open_spoken(
+    model: Model,
+    text: str,
+    fitted: str | None,
+    sequences: int = 64,
+    max_length: int | None = None,
+    batch_size: int = 8,
+) -> Spoken:
+    """Read both texts, packed into full sequences, and refuse those that share a line."""
+    if fitted is None:
+        raise IsoscopeError("perplexity takes repairs fitted on other text than --text; give --fit.")
+    refuse_shared_lines(text, fitted)
+    speaker = open_speaker(model)
+    data = [
+        open_data(
+            address, speaker.model, limit=sequences, max_length=max_length, batch_size=min(batch_size, 8)
+        )
+        for address in (text, fitted)
+    ]
+    return Spoken(Path(text).name.split(".")[0] or "text", speaker, *data)
+
+
+def refuse_shared_lines(text: str, fitted: str) -> None:
+    """Say that a line of some length is in both texts, or every line of what is judged."""
+    mine, others = ({line.strip() for line in documents(each, whole=False)} for each in (text, fitted))
+    both = {line for line in mine & others if len(line) >= LONG}
+    if mine <= others:
+        both = mine
+    if both:
+        raise IsoscopeError(
+            f"{len(both)} lines of {text}, which is judged, are in {fitted} as well, which repairs are "
+            "fitted on; give another --fit."
+        )
+
+
+def judge_spoken(spoken: Spoken, recipes: Sequence[str], seed: int = 0) -> list[Judged]:
+    """Fit every repair on what enters the head, and judge the perplexity before and after."""
+    states = torch.cat(list(HeadStates(spoken.speaker, spoken.fitted)))
+    sample = Sample.of(torch.cat(list(HeadStates(spoken.speaker, spoken.judged)))).points
+    found: list[Judged] = []
+    for recipe in ["", *recipes]:
+        repair = in_place(fit(recipe, states, precise=True)) if recipe else None
+        outcome = perplexity(spoken.speaker, spoken.judged, repair, spoken.name)
+        points = sample.double()[:4096]
+        cloud = points if repair is None else repair.apply(points)
+        geometry = describe(cloud, measures=SHOWN, seed=seed).rows()
+        changes = []
+        if repair is not None:
+            reason = cannot_matter_to_head(repair, spoken.speaker.weight)
+            changes = [changed(found[0].outcomes[0], outcome, reason, seed)]
+        found.append(Judged(recipe or AS_IT_IS, repair, [outcome], changes, geometry))
+    return found

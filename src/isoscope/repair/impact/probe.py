@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.outcome import Array, Outcome, mean_of
 
 READERS = ("standardised", "ridge", "unpenalised")
 STRENGTHS = (1e4, 1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2)  # against the summed loss; the strongest first
@@ -71,17 +71,9 @@ def probe(
     if reader == "unpenalised" and bool((line.log_probabilities(fitted).argmax(1) == labels).all()):
         note = "the fitting part is told apart without an error: without a penalty there is no best line"
         reader = SEPARABLE
-    return Outcome(
-        "accuracy",
-        "examples",
-        len(right),
-        lambda places: hits[places].mean(1),
-        np.exp(told),
-        reader,
-        null=float(np.bincount(right).max() / len(right)),
-        left_out=int((~kept).sum() + (~seen).sum()),
-        note=note,
-    )
+    null, lost = float(np.bincount(right).max() / len(right)), int((~kept).sum() + (~seen).sum())
+    score, given = mean_of(hits), np.exp(told)
+    return Outcome("accuracy", "examples", len(right), score, given, reader, 1, null, lost, note)
 
 
 def refuse_one_class(labels: Array, right: Array) -> None:
@@ -105,9 +97,8 @@ def choose(vectors: Array, labels: Array, classes: int, reader: str, seed: int) 
     for strength in STRENGTHS:
         loss = 0.0
         for place, mine in enumerate(parts):
-            line = fit_line(
-                vectors[~mine], labels[~mine], classes, reader, strength, begun=begun[place], steps=_ROUGH
-            )
+            others = (vectors[~mine], labels[~mine])
+            line = fit_line(*others, classes, reader, strength, begun=begun[place], steps=_ROUGH)
             begun[place] = line.weights
             told = line.log_probabilities(vectors[mine])
             loss -= float(told[np.arange(len(told)), labels[mine]].sum())

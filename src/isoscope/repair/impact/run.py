@@ -16,13 +16,12 @@ import torch
 from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.before_after import SHOWN
-from isoscope.repair.impact.digest import digest, hashed, measures_of
 from isoscope.repair.impact.files import read_texts
-from isoscope.repair.impact.impact import judge, known, parse_repairs, refuse_too_many
+from isoscope.repair.impact.impact import REPAIRS, judge, known, parse_repairs, refuse_too_many
 from isoscope.repair.impact.overlap import Split, hold_apart
-from isoscope.repair.impact.spoken import Spoken, judge_spoken, open_spoken
+from isoscope.repair.impact.perplexity import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs
-from isoscope.repair.impact.tasks import Task, labelled, pairs, some, sought
+from isoscope.repair.impact.tasks import Task, hashed, labelled, pairs, some, sought
 from isoscope.repair.impact.words import explanations
 from isoscope.results.place import default_out
 from isoscope.results.run import Run
@@ -33,7 +32,6 @@ from isoscope.run.telling import SILENT, Progress, Telling
 from isoscope.sites import Site
 
 SPOKEN = "perplexity"
-REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,9 @@ class Question:
         if not made and self.text is None:
             raise IsoscopeError("there is no task: give --pairs, --labels, --retrieve or --text.")
         names = [task.name for task in made]
-        doubled = {name for name in names if names.count(name) > 1}
-        return [
-            replace(task, name=f"{task.name}-{names[:at].count(task.name) + 1}")
-            if task.name in doubled
-            else task
-            for at, task in enumerate(made)
-        ]
+        numbers = [f"-{names[:at].count(name) + 1}" for at, name in enumerate(names)]
+        ends = [number if names.count(name) > 1 else "" for name, number in zip(names, numbers, strict=True)]
+        return [replace(task, name=task.name + end) for task, end in zip(made, ends, strict=True)]
 
     def fitted(self, tasks: Sequence[Task]) -> list[str]:
         """The texts that repairs are fitted on."""
@@ -141,19 +135,19 @@ def run_of(made: Ready) -> Run:
     facts, asked = made.model.facts(), made.question
     question: dict[str, object] = {key: facts[key] for key in ("model", "revision", "dtype")}
     question["weights"] = fingerprint(made.model.module)
-    question["tasks"] = {task.name: digest(task) for task in made.split.tasks}
-    question["fit"] = {
-        "data": asked.fit or "the fitting part of --labels",
-        "texts": hashed(made.split.fitted),
-    }
+    question["tasks"] = {task.name: task.digest() for task in made.split.tasks}
+    source = asked.fit or "the fitting part of --labels"
+    question["fit"] = {"data": source, "texts": hashed(made.split.fitted)}
     question |= {"repairs": list(made.repairs), "pool": asked.pool, "seed": asked.seed}
     question |= {"limit": asked.limit, "readers": list(asked.readers), "max_length": asked.max_length}
     if made.spoken is not None:
         question["text"] = {"judged": made.spoken.judged.facts(), "fitted": made.spoken.fitted.facts()}
     cloud = describe(torch.eye(3), measures=SHOWN)
     run = new_run("impact", made.model.name, question, cloud.measures)
-    spoken = made.spoken.name if made.spoken else ""
-    return replace(run, measures={**run.measures, **explanations(measures_of(made.split.tasks, spoken))})
+    scores = [(score, task.name) for task in made.split.tasks for score in task.named]
+    scores += [("hub_skewness", ""), ("anti_hubs", "")]
+    scores += [("perplexity", made.spoken.name)] if made.spoken else []
+    return replace(run, measures={**run.measures, **explanations(scores)})
 
 
 def vectors_of(made: Ready, folder: RunFolder, progress: Progress | None = None) -> Encoded | None:
@@ -212,23 +206,10 @@ def impact(
     are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`. What is there is not judged again.
     """
     refuse_sizes(limit, max_length, batch_size)
+    files = (tuple(pairs), tuple(labels), tuple(retrieve), text, fit)
+    sizes = (limit, sequences, max_length, batch_size)
     question = Question(
-        str(model),
-        pairs=tuple(pairs),
-        labels=tuple(labels),
-        retrieve=tuple(retrieve),
-        text=text,
-        fit=fit,
-        recipes=repairs,
-        layers=layers,
-        pool=pool,
-        readers=tuple(readers),
-        limit=limit,
-        sequences=sequences,
-        max_length=max_length,
-        batch_size=batch_size,
-        seed=seed,
-        leave_out=leave_out,
+        str(model), *files, repairs, layers, pool, tuple(readers), *sizes, seed=seed, leave_out=leave_out
     )
     made = prepare(question, device)
     run = run_of(made)

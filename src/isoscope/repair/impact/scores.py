@@ -6,13 +6,13 @@ A vector with NaN or Inf takes its pair or query out, counted; a document with o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.outcome import Array, Outcome, mean_of
 
 RECALLED = (1, 10)  # the k of recall@k
 _AT_ONCE = 512
@@ -94,13 +94,9 @@ def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) 
     found = [(f"recall_{k}", (ranks <= k).astype(np.float64), chance.recall(k)) for k in RECALLED]
     found.append(("reciprocal_rank", 1 / ranks, chance.reciprocal_rank()))
     return [
-        Outcome(name, "queries", len(hits), _mean(hits), best, "cosine", null=null, left_out=lost)
+        Outcome(name, "queries", len(hits), mean_of(hits), best, "cosine", null=null, left_out=lost)
         for name, hits, null in found
     ]
-
-
-def _mean(hits: Array) -> Callable[[Array], Array]:
-    return lambda places: hits[places].mean(1)
 
 
 class _Chance:

@@ -17,17 +17,14 @@ import torch
 from torch import Tensor
 
 from isoscope.data.altered import Altered
-from isoscope.data.batch import Batch
-from isoscope.data.counting import select_counted
 from isoscope.data.keys import content_keys
 from isoscope.data.text import Text
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
-from isoscope.models.tap import at_rest, tap
 from isoscope.repair.impact.outcome import Array
-from isoscope.repair.states import pooled
+from isoscope.repair.states import vectors_at
 from isoscope.run.observe.observe import look
 from isoscope.sites import Site, select
 
@@ -100,14 +97,14 @@ def open_inputs(
             first=True,
         )
     assert isinstance(data, Text | Altered)
-    rows = (data.text if isinstance(data, Altered) else data).sequences
+    plain = data.text if isinstance(data, Altered) else data
+    rows = plain.sequences
     if len(rows) != len(every):
         raise IsoscopeError(
             f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads; "
             "take them out."
         )
-    seed = (data.text if isinstance(data, Altered) else data).seed
-    keys = [int(content_keys(row[None], seed)) for row in rows]
+    keys = [int(content_keys(row[None], plain.seed)) for row in rows]
     found = look(model, next(iter(data)))
     sites = chosen_sites(tuple(found.shapes), layers, pool)
     return Inputs(model, data, dict(zip(every, keys, strict=True)), found, sites, pool)
@@ -135,7 +132,10 @@ def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:
     keys: list[int] = []
     weight = next(inputs.model.module.parameters())
     for batch in inputs.data:
-        for site, vectors in _pooled(inputs, batch.as_floats(weight.dtype).to(weight.device)).items():
+        ready = batch.as_floats(weight.dtype).to(weight.device)
+        for site, (vectors, _) in vectors_at(
+            inputs.model, inputs.found, inputs.sites, inputs.pool, ready
+        ).items():
             parts[site].append(vectors)
         keys += batch.keys.tolist()
         if progress is not None:
@@ -143,26 +143,3 @@ def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:
     row = {key: place for place, key in enumerate(keys)}
     states = {site: torch.cat(own) for site, own in parts.items()}
     return Encoded(states, {text: row[key] for text, key in inputs.keys.items()})
-
-
-def _pooled(inputs: Inputs, batch: Batch) -> dict[Site, Tensor]:
-    """One vector a sequence at every site, [b, d]."""
-    made: dict[Site, Tensor] = {}
-    found, pool = inputs.found, inputs.pool
-
-    def receive(site: Site, seen: Tensor) -> None:
-        if site not in parts:
-            return
-        flow = found.vectors(site, seen)
-        if pool == "cls" and flow.dim() == 3:
-            made[site] = flow[:, 0].float().cpu()
-            return
-        counted = select_counted(flow.shape, batch, decoder=site in found.decoder).to(flow.device)
-        sequence = counted.sequence.to(flow.device)
-        made[site] = pooled(counted.of(flow).float(), sequence, last=pool == "last").cpu()
-
-    parts = frozenset(inputs.sites)
-    module = inputs.model.module
-    with at_rest(module), tap(module, found.blocks, receive, gives=found.gives, takes=found.takes):
-        batch.call(module)
-    return made

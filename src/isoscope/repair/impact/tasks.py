@@ -32,11 +32,17 @@ class Pairs:
     second: Sequence[str]
     scores: Array
     fitted: Sequence[str] = ()
+    named = ("spearman", "pearson")
 
     @property
     def judged(self) -> list[str]:
         """The texts that are judged, each once."""
         return list(dict.fromkeys([*self.first, *self.second]))
+
+    def digest(self) -> dict[str, object]:
+        """What fixes it: its kind, how many units, and a hash of all it holds."""
+        parts = [*self.first, *self.second, *map(repr, self.scores.tolist())]
+        return {"kind": "pairs", "pairs": len(self.first), "hash": hashed(parts)}
 
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Spearman and Pearson."""
@@ -55,18 +61,26 @@ class Labelled:
     readers: tuple[str, ...] = READERS[:1]
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """The scores by the readers that were asked for, whatever becomes of their search."""
+        return tuple("accuracy" if each == READERS[0] else f"accuracy_{each}" for each in self.readers)
+
+    @property
     def judged(self) -> list[str]:
         """The texts that are judged, each once."""
         return list(dict.fromkeys(self.texts))
 
+    def digest(self) -> dict[str, object]:
+        """What fixes it: its kind, how many units, and a hash of all it holds."""
+        labels = [*map(str, self.labels.tolist()), "|", *map(str, self.right.tolist())]
+        counts = {"fitted": len(self.fitted), "judged": len(self.texts)}
+        return {"kind": "labels", **counts, "hash": hashed([*self.fitted, *self.texts, *labels])}
+
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Accuracy of each reader."""
-        mine, others = look(self.fitted), look(self.texts)
-        found = []
-        for reader in self.readers:  # the reader that was asked for names it, whatever became of its search
-            told = probe(mine, self.labels, others, self.right, reader=reader, seed=seed)
-            found.append(told if reader == READERS[0] else replace(told, measure=f"accuracy_{reader}"))
-        return _named(found, self.name)
+        given = (look(self.fitted), self.labels, look(self.texts), self.right)
+        found = [probe(*given, reader=reader, seed=seed) for reader in self.readers]
+        return _named(map(_called, found, self.named), self.name)
 
     def without(self, texts: set[str]) -> Labelled:
         """The same without these texts to be fitted on."""
@@ -83,11 +97,18 @@ class Sought:
     documents: Sequence[str]
     right: Sequence[Sequence[int]]
     fitted: Sequence[str] = ()
+    named = ("recall_1", "recall_10", "reciprocal_rank")
 
     @property
     def judged(self) -> list[str]:
         """The texts that are judged, each once."""
         return list(dict.fromkeys([*self.queries, *self.documents]))
+
+    def digest(self) -> dict[str, object]:
+        """What fixes it: its kind, how many units, and a hash of all it holds."""
+        counts = {"queries": len(self.queries), "documents": len(self.documents)}
+        parts = [*self.queries, "|", *self.documents, *map(str, self.right)]
+        return {"kind": "retrieve", **counts, "hash": hashed(parts)}
 
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Recall and mean reciprocal rank."""
@@ -97,8 +118,20 @@ class Sought:
 Task = Pairs | Labelled | Sought
 
 
+def _called(outcome: Outcome, measure: str) -> Outcome:
+    return replace(outcome, measure=measure)
+
+
 def _named(outcomes: Iterable[Outcome], task: str) -> list[Outcome]:
-    return [replace(each, measure=f"{each.measure}.{task}") for each in outcomes]
+    return [_called(each, f"{each.measure}.{task}") for each in outcomes]
+
+
+def hashed(parts: Sequence[str]) -> str:
+    """Sixteen hex digits of texts in their order."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(part.encode(errors="surrogatepass") + b"\0")
+    return digest.hexdigest()
 
 
 def pairs(address: str, limit: int | None = None, seed: int = 0) -> Pairs:

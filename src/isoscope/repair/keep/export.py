@@ -19,7 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.keep.maps import MAPS, Map, name_of, tensors_of
+from isoscope.repair.keep.maps import MAPS, Map, name_of, shape_of, tensors_of
 from isoscope.repair.keep.repair import Repair
 from isoscope.results.store import write_whole
 
@@ -36,18 +36,11 @@ def save_repair(repair: Repair, folder: str | Path) -> Path:
         for name, tensor in tensors_of(step).items()
     }
     config = {
-        "format": FORMAT,
-        "name": repair.name,
-        "steps": [{"map": name_of(step)} for step in repair.steps],
-        "takes": repair.width,
-        "gives": repair.gives,
-        "affine": repair.is_affine,
-        "invertible": repair.is_invertible,
-        "vectors": repair.n,
-        "left out": repair.left_out,
-        "notes": list(repair.notes),
-        "facts": dict(repair.facts),
-    }
+        "format": FORMAT, "name": repair.name, "steps": [{"map": name_of(step)} for step in repair.steps],
+        "takes": repair.width, "gives": repair.gives, "affine": repair.is_affine,
+        "invertible": repair.is_invertible, "vectors": repair.n, "left out": repair.left_out,
+        "notes": list(repair.notes), "facts": dict(repair.facts),
+    }  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / TENSORS, save_tensors(tensors))
@@ -76,16 +69,10 @@ def load_repair(folder: str | Path) -> Repair:
         raise IsoscopeError(f"'{folder}' holds no repair of this version; expected the format '{FORMAT}'.")
     try:
         steps = tuple(_step(place, each["map"], tensors) for place, each in enumerate(config["steps"]))
-        made = Repair(
-            name=str(config["name"]),
-            steps=steps,
-            n=int(config["vectors"]),
-            left_out=int(config["left out"]),
-            notes=tuple(config["notes"]),
-            facts=config["facts"],
-        )
+        counts = (int(config["vectors"]), int(config["left out"]))
+        made = Repair(str(config["name"]), steps, *counts, tuple(config["notes"]), config["facts"])
         fits = (made.width, made.gives) == (config["takes"], config["gives"])
-        chained = all(one.shape[1] == two.shape[0] for one, two in pairwise(steps))
+        chained = all(shape_of(one)[1] == shape_of(two)[0] for one, two in pairwise(steps))
     except (KeyError, TypeError, ValueError, IndexError) as reason:
         raise IsoscopeError(
             f"the repair at '{folder}' is damaged: {reason!r} is missing or wrong."

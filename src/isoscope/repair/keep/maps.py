@@ -25,11 +25,6 @@ class Scaled:
         return (points - self.mean) * self.scale
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many dimensions it takes, and how many it gives."""
-        return len(self.mean), len(self.mean)
-
-    @property
     def matrix(self) -> Tensor:
         """A of y = A(x − m), [d, d]."""
         return torch.diag(self.scale)
@@ -53,11 +48,6 @@ class Projected:
         return centred - (centred @ self.directions.T) @ self.directions
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many dimensions it takes, and how many it gives."""
-        return len(self.mean), len(self.mean)
-
-    @property
     def matrix(self) -> Tensor:
         """A of y = A(x − m), [d, d]."""
         return torch.eye(len(self.mean)).to(self.directions) - self.directions.T @ self.directions
@@ -78,11 +68,6 @@ class Turned:
     def move(self, points: Tensor) -> Tensor:
         """The image of `points` [n, d], [n, k]."""
         return (points - self.mean) @ self.matrix.T
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many dimensions it takes, and how many it gives."""
-        return self.matrix.shape[1], self.matrix.shape[0]
 
     @property
     def is_invertible(self) -> bool:
@@ -116,11 +101,6 @@ class Clustered:
         return ((self.centres**2).sum(1) - 2 * (points - self.origin) @ self.centres.T).argmin(1)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many dimensions it takes, and how many it gives."""
-        return len(self.origin), len(self.origin)
-
-    @property
     def is_invertible(self) -> bool:
         """Whether x can be had back: never, as y does not tell the cluster."""
         return False
@@ -129,12 +109,17 @@ class Clustered:
 Affine = Scaled | Projected | Turned
 Map = Affine | Clustered
 MAPS: dict[str, type[Map]] = {
-    "scaled": Scaled,
-    "projected": Projected,
-    "turned": Turned,
-    "clustered": Clustered,
-}
+    "scaled": Scaled, "projected": Projected, "turned": Turned, "clustered": Clustered,
+}  # fmt: skip
 M = TypeVar("M", bound=Map)
+
+
+def shape_of(step: Map) -> tuple[int, int]:
+    """How many dimensions a map takes, and how many it gives."""
+    if isinstance(step, Turned):
+        return step.matrix.shape[1], step.matrix.shape[0]
+    width = len(step.origin if isinstance(step, Clustered) else step.mean)
+    return width, width
 
 
 def name_of(step: Map) -> str:

@@ -34,12 +34,12 @@ class Repair:
     @property
     def width(self) -> int:
         """The dimensions of the vectors it takes."""
-        return self.steps[0].shape[0]
+        return maps.shape_of(self.steps[0])[0]
 
     @property
     def gives(self) -> int:
         """The dimensions of the vectors it gives."""
-        return self.steps[-1].shape[1]
+        return maps.shape_of(self.steps[-1])[1]
 
     @property
     def is_affine(self) -> bool:
