@@ -294,6 +294,11 @@ CLAIMS: Table = {
             [row("participation_ratio", 44, null=700)],
         ),
         (
+            "The variance spreads over 44 directions (split-half participation ratio).",
+            [row("participation_ratio_split", 44, null=NAN)],
+            [row("participation_ratio", 44, null=NAN)],
+        ),
+        (
             "(participation ratio)",
             [row("participation_ratio", 44)],
             [row("participation_ratio", 44), row("participation_ratio_split", 44)],

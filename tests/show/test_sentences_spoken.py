@@ -23,7 +23,7 @@ from tests.show import (
 )
 
 SOURCE = Path(isoscope.__file__).parent
-SAYING = ("families", "attention", "parts", "training", "weights", "words")
+SAYING = ("families", "attention", "training", "weights", "words")
 MODULES = (
     *(SOURCE / "show" / "say" / f"{name}.py" for name in SAYING),
     *SOURCE.glob("kinds/*/sentences.py"),
@@ -44,8 +44,15 @@ LETTERS = 9  # fewer are names of columns, joints and endings
 
 
 def phrases(file: Path) -> Iterator[tuple[str, str]]:
-    """The words of every string in the body of a function, with its name; no docstrings."""
+    """The words of every string in the body of a function, and of every `Line`, with its name."""
     tree = ast.parse(file.read_text())
+    lines = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Line"
+    ]
+    for part in (part for line in lines for part in ast.walk(line) if isinstance(part, ast.Constant)):
+        for text in re.split(r"\{[^}]*\}", part.value):
+            if sum(map(str.isalpha, text)) >= LETTERS and " " in text.strip():
+                yield "Line", text.strip()
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from isoscope.formatting import short
 from isoscope.show.colours import ALARM, AMOUNT, MODELS, SIGNED, SOFT, Pair, sequence
@@ -105,6 +105,16 @@ class Series:
         return own if self.opacity is None else self.opacity
 
     @property
+    def paint(self) -> str:
+        """Its colour on paper."""
+        return (self.colour or SOFT)[0]
+
+    @property
+    def rim(self) -> str:
+        """The colour of the edges of its marks on paper."""
+        return (self.edge or self.colour or SOFT)[0]
+
+    @property
     def hollows(self) -> list[bool]:
         """Whether the mark of each point is hollow."""
         return [self.hollow] * len(self.x) if isinstance(self.hollow, bool) else list(self.hollow)
@@ -155,6 +165,11 @@ class Map:
     apart: bool = False
     cuts: Sequence[int] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def stops(self) -> tuple[Pair, ...]:
+        """The colours from `low` to `high`."""
+        return SIGNED if self.signed else AMOUNT
 
 
 @dataclass(frozen=True)
@@ -242,8 +257,8 @@ class Chart:
     def colours(self) -> list[Pair]:
         """The colours of all that it shows, each with its pair for a dark screen."""
         pairs = [pair for one in self.series for pair in (one.colour, one.edge) if pair]
-        mapped = (SIGNED if self.map.signed else AMOUNT) if self.map else ()
-        return [*pairs, *(one.colour for one in self.grounds), *mapped, *([ALARM] if self.alarms else [])]
+        pairs += [one.colour for one in self.grounds]
+        return [*pairs, *(self.map.stops if self.map else ()), *([ALARM] if self.alarms else [])]
 
     @property
     def filled(self) -> bool:
@@ -293,11 +308,8 @@ def _prepared(chart: Chart, shared: Mapping[str, tuple[Pair, str, str]]) -> Char
         shift = aside * (at - (many - 1) / 2)
         x = [v + shift if isinstance(v, int | float) else v for v in one.x]
         told = [_told(one, i) for i in range(len(one.x))]
-        series.append(
-            replace(one, x=x, told=told, colour=one.colour or colour, mark=mark, dash=dash)
-            if one.style != "arrow"
-            else replace(one, told=told, colour=one.colour or colour)
-        )
+        drawn: dict[str, Any] = {} if one.style == "arrow" else {"x": x, "mark": mark, "dash": dash}
+        series.append(replace(one, told=told, colour=one.colour or colour, **drawn))
     across, up = chart.across, chart.up
     if across.name == LAYER and not chart.places:
         there = sorted({int(x) for one in chart.series for x in one.x if isinstance(x, int | float)})

@@ -12,7 +12,7 @@ and without a part. Of forms of one thing one is drawn, the others are in the ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Told = Mapping[str, Mapping[str, object]]
@@ -30,7 +30,7 @@ class Family:
 
     heading: str
     asks: str
-    measures: tuple[str, ...]
+    measures: Mapping[str, Shown] | tuple[()] = ()
     folded: bool = False
     maps: tuple[str, ...] = ()
 
@@ -66,70 +66,49 @@ class Shown:
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
     note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
-    column: TerminalColumn | None = None  # in the terminal
+    column: TerminalColumn | None = None  # in the terminal, from a table of these
 
 
-AS_IT_IS, WITHOUT_DRIFT = "as it is", "without the mean query"
+AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
+_USED, _ENTROPY = "Directions used", "Normalised entropy"
+_BUT_FIRST = "Normalised entropy over the keys but the first"
 COSINES = "Cosines"
 COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
 DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
 AGAIN = Shown()
 """A measure of another section that is shown here again."""
 
-MEASURES: dict[str, dict[str, Shown]] = {
-    "comparison": {
-        "spearman_relative_drift": Shown(),
-        "spearman_drift": Shown(),
-        "pearson_relative_drift": Shown(),
+FAMILIES: dict[str, Family] = {
+    "comparison": Family("Comparison", "Are the layers that drift further the more anisotropic ones?", {
+        "spearman_relative_drift": Shown(), "spearman_drift": Shown(), "pearson_relative_drift": Shown(),
         "pearson_drift": Shown(),
-    },
-    "directions": {
-        "mean_cosine_between": Shown(
-            scale=COSINES, column=TerminalColumn("cosine between\nsequences", 23, 23)
-        ),
-        "mean_cosine": Shown(
-            beside="mean_cosine_between", scale=COSINES, column=TerminalColumn("cosine\nall pairs", 12)
-        ),
+    }),
+    "directions": Family("Directions", "Do the vectors point the same way?", {
+        "mean_cosine_between": Shown(scale=COSINES),
+        "mean_cosine": Shown(beside="mean_cosine_between", scale=COSINES),
         "rogue_contribution": Shown(scale=COSINES, note_is_value=True),
         "cosine_variance": Shown(scale=COSINES),
-    },
-    "drift": {
-        "relative_drift": Shown(column=TerminalColumn("relative\ndrift", 11, 23, bare=True)),
-        "mean_norm": Shown(column=TerminalColumn("mean\nnorm", 9)),
+    }),
+    "drift": Family("Drift", "Is the cloud centred on the origin?", {
+        "relative_drift": Shown(), "mean_norm": Shown(),
         "drift": Shown(instead="relative_drift"),
-    },
-    "spectrum": {
-        "participation_ratio_split": Shown(
-            scale="Directions used", unit="dimensions", column=TerminalColumn("dimensions\n(PR split)", 15)
-        ),
-        "participation_ratio": Shown(
-            beside="participation_ratio_split", scale="Directions used", unit="dimensions"
-        ),
-        "effective_rank": Shown(
-            scale="Directions used", unit="dimensions", column=TerminalColumn("effective\nrank", 14)
-        ),
-        "rankme": Shown(beside="effective_rank", scale="Directions used", unit="dimensions"),
-        "isoscore": Shown(scale="Shares", column=TerminalColumn("IsoScore", 16)),
+    }),
+    "spectrum": Family("Spectrum", "How many directions carry the variance?", {
+        "participation_ratio_split": Shown(scale=_USED, unit="dimensions"),
+        "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED, unit="dimensions"),
+        "effective_rank": Shown(scale=_USED, unit="dimensions"),
+        "rankme": Shown(beside="effective_rank", scale=_USED, unit="dimensions"),
+        "isoscore": Shown(scale="Shares"),
         "isoscore_star": Shown(instead="isoscore"),
         "top_share": Shown(scale="Shares", unit="share of variance"),
         "stable_rank": Shown(instead="top_share", unit="dimensions"),
         "singular_entropy": Shown(),
-    },
-    "attention": {
-        "normalised_entropy": Shown(
-            panel="Normalised entropy",
-            curve=AS_IT_IS,
-            null="even",
-            unit="1 is even",
-            column=TerminalColumn("attention\nentropy", 12, bare=True),
-        ),
+    }),
+    "attention": Family("Attention", "How sharp is attention, and where does it look?", {
+        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", unit="1 is even"),
         "sink_mass": Shown(
-            panel="Sink mass",
-            curve=AS_IT_IS,
-            null="chance",
+            panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest",
             unit="share of attention",
-            colours="to the largest",
-            column=TerminalColumn("sink mass", 23),
         ),
         "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS),
         "effective_keys": Shown(unit="keys"),
@@ -138,39 +117,24 @@ MEASURES: dict[str, dict[str, Shown]] = {
         "entropy": Shown(instead="normalised_entropy", unit="nats"),
         "largest_score": Shown(instead="score_std"),
         "attention_mass": Shown(),
-    },
-    "drift in attention": {
+    }, maps=("normalised_entropy", "sink_mass")),
+    "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
-        "normalised_entropy_without_drift": Shown(
-            panel="Normalised entropy",
-            curve=WITHOUT_DRIFT,
-            unit="1 is even",
-            column=TerminalColumn("entropy\nwithout drift", 16, bare=True),
-        ),
-        "normalised_entropy_without_random": Shown(
-            panel="Normalised entropy", curve="without a random vector"
-        ),
+        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT, unit="1 is even"),
+        "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM),
         "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
-        "sink_mass_without_random": Shown(panel="Sink mass", curve="without a random vector"),
-        "drift_share": Shown(
-            null="chance", unit="share of variance", column=TerminalColumn("drift\nshare", 8, bare=True)
-        ),
-        "normalised_entropy_beside_first": Shown(
-            panel="Normalised entropy over the keys but the first", curve=AS_IT_IS, null="even"
-        ),
-        "normalised_entropy_beside_first_without_drift": Shown(
-            panel="Normalised entropy over the keys but the first", curve=WITHOUT_DRIFT
-        ),
+        "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
+        "drift_share": Shown(null="chance", unit="share of variance"),
+        "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
+        "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
         "cross_term": Shown(),
         "entropy_without_drift": Shown(instead="normalised_entropy_without_drift", unit="nats"),
-    },
-    "training": {
-        "loss": Shown(),
-    },
-    "queries": {
+    }, maps=("drift_share", "sink_mass", "sink_mass_without_drift")),
+    "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
+    "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
         "query_relative_drift": Shown(panel="Relative drift of queries and keys", curve="queries"),
         "key_relative_drift": Shown(panel="Relative drift of queries and keys", curve="keys"),
         "query_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="queries"),
@@ -180,47 +144,45 @@ MEASURES: dict[str, dict[str, Shown]] = {
         "query_drift": Shown(instead="query_relative_drift"),
         "key_drift": Shown(instead="key_relative_drift"),
         "query_key_product": Shown(instead="query_key_cosine"),
-    },
-    "dimensions": {
+    }, folded=True, maps=("query_key_cosine",)),
+    "dimensions": Family("Dimensions", "Do a few coordinates stand out?", {
         "outlier_dimensions": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
         "massive_activations": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
         "largest_activation": Shown(note_is_value=True),
-    },
-    "tokens": {
+    }, folded=True),
+    "tokens": Family("Tokens", "Are rare tokens elsewhere than frequent ones, and does context move them?", {
         "mean_cosine_rare": Shown(panel=COSINE_BY_FREQUENCY, curve="rare"),
         "mean_cosine_middle": Shown(panel=COSINE_BY_FREQUENCY, curve="in between"),
         "mean_cosine_frequent": Shown(panel=COSINE_BY_FREQUENCY, curve="frequent"),
         "relative_drift_rare": Shown(panel=DRIFT_BY_FREQUENCY, curve="rare"),
         "relative_drift_middle": Shown(panel=DRIFT_BY_FREQUENCY, curve="in between"),
         "relative_drift_frequent": Shown(panel=DRIFT_BY_FREQUENCY, curve="frequent"),
-        "frequency_correlation": Shown(),
-        "self_similarity_adjusted": Shown(),
+        "frequency_correlation": Shown(), "self_similarity_adjusted": Shown(),
         "self_similarity": Shown(instead="self_similarity_adjusted"),
-    },
-    "sequences": {
+    }, folded=True),
+    "sequences": Family("Sequences", "How alike are the vectors of one sequence?", {
         "intra_similarity_adjusted": Shown(),
         "intra_similarity": Shown(instead="intra_similarity_adjusted"),
         "rank_residual": Shown(),
-    },
-    "layers": {
+    }, folded=True),
+    "layers": Family("Layers", "Where does the arrangement change?", {
         "cka_previous": Shown(panel="CKA with another layer", curve="the previous layer"),
         "cka_first": Shown(panel="CKA with another layer", curve="the first layer"),
-    },
-    "sample": {
+    }, folded=True),
+    "sample": Family("Neighbours", "What is the cloud like close up?", {
         "intrinsic_dimension": Shown(panel="Dimensions among neighbours", curve="from 2 (TwoNN)"),
         "local_dimension": Shown(panel="Dimensions among neighbours", curve="from 20"),
-        "uniformity": Shown(),
-        "cluster_cosine": Shown(),
-    },
-    "partition": {
+        "uniformity": Shown(), "cluster_cosine": Shown(),
+    }, folded=True),
+    "partition": Family("Partition function", "Would a softmax favour a direction?", {
         "partition_isotropy_unit": Shown(panel="Partition isotropy", curve="in units of the mean norm"),
         "partition_isotropy": Shown(panel="Partition isotropy", curve="as the vectors are"),
         "partition_isotropy_one_sign": Shown(instead="partition_isotropy"),
         "partition_isotropy_first": Shown(instead="partition_isotropy"),
         "partition_isotropy_second": Shown(instead="partition_isotropy"),
         "partition_isotropy_float32": Shown(),
-    },
-    "query_key": {
+    }, folded=True),
+    "query_key": Family("Localisation", "Where would each head look, by its weights alone?", {
         "trace": Shown(colours="unbounded, signed", note_is_value=True),
         "frobenius": Shown(colours="unbounded"),
         "symmetric_share": Shown(),
@@ -237,98 +199,48 @@ MEASURES: dict[str, dict[str, Shown]] = {
         "frobenius_on_data": Shown(instead="frobenius"),
         "trace_square": Shown(instead="trace"),
         "spectrum_variance_inside": Shown(instead="spectrum_variance"),
-    },
-    "vocabulary": {
-        "frequency_norm_correlation": Shown(),
-        "frequency_drift_correlation": Shown(),
-    },
-    "norm": {
-        "norm_weight_size": Shown(),
-        "norm_weight_outliers": Shown(),
-        "norm_bias_size": Shown(),
-        "bias_vocabulary_cosine": Shown(),
-        "weight_vocabulary_cosine": Shown(),
-        "bias_cancels": Shown(),
+    }, maps=("trace", "frobenius", "symmetric_share", "propagation_agreement")),
+    "vocabulary": Family("Vocabulary", "Do the rows of the matrices point the same way?", {
+        "frequency_norm_correlation": Shown(), "frequency_drift_correlation": Shown(),
+    }),
+    "norm": Family("The final norm", "What do its weights do to the cloud?", {
+        "norm_weight_size": Shown(), "norm_weight_outliers": Shown(), "norm_bias_size": Shown(),
+        "bias_vocabulary_cosine": Shown(), "weight_vocabulary_cosine": Shown(), "bias_cancels": Shown(),
         "drift_removed_by_bias": Shown(),
-    },
-    "health": {
+    }),
+    "live": Family(
+        "Batches that trained", "What do they show, dropout and all, and where do their gradients pull?",
+        folded=True,
+    ),
+    "health": Family("Health", "What was left out?", {
         "not_finite": Shown(unit="vectors"),
         "zero_vectors": Shown(unit="vectors"),
         "not_finite_rows": Shown(unit="queries"),
         "blind_rows": Shown(unit="queries"),
-    },
-}
-"""How measures are shown, by section and in the order of the section."""
+    }),
+}  # fmt: skip
+"""The sections in the order of the page, and how their measures are shown, in the order of the section."""
 
-FAMILIES: dict[str, Family] = {
-    "comparison": Family(
-        "Comparison",
-        "Are the layers that drift further the more anisotropic ones?",
-        tuple(MEASURES["comparison"]),
-    ),
-    "directions": Family("Directions", "Do the vectors point the same way?", tuple(MEASURES["directions"])),
-    "drift": Family("Drift", "Is the cloud centred on the origin?", tuple(MEASURES["drift"])),
-    "spectrum": Family("Spectrum", "How many directions carry the variance?", tuple(MEASURES["spectrum"])),
-    "attention": Family(
-        "Attention",
-        "How sharp is attention, and where does it look?",
-        tuple(MEASURES["attention"]),
-        maps=("normalised_entropy", "sink_mass"),
-    ),
-    "drift in attention": Family(
-        "The drift in attention",
-        "How much of the sharpness is the mean query?",
-        tuple(MEASURES["drift in attention"]),
-        maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
-    ),
-    "training": Family("Training", "How did the model learn meanwhile?", tuple(MEASURES["training"])),
-    "queries": Family(
-        "Queries and keys",
-        "Do they drift, and along one direction?",
-        tuple(MEASURES["queries"]),
-        folded=True,
-        maps=("query_key_cosine",),
-    ),
-    "dimensions": Family(
-        "Dimensions", "Do a few coordinates stand out?", tuple(MEASURES["dimensions"]), folded=True
-    ),
-    "tokens": Family(
-        "Tokens",
-        "Are rare tokens elsewhere than frequent ones, and does context move them?",
-        tuple(MEASURES["tokens"]),
-        folded=True,
-    ),
-    "sequences": Family(
-        "Sequences", "How alike are the vectors of one sequence?", tuple(MEASURES["sequences"]), folded=True
-    ),
-    "layers": Family("Layers", "Where does the arrangement change?", tuple(MEASURES["layers"]), folded=True),
-    "sample": Family(
-        "Neighbours", "What is the cloud like close up?", tuple(MEASURES["sample"]), folded=True
-    ),
-    "partition": Family(
-        "Partition function", "Would a softmax favour a direction?", tuple(MEASURES["partition"]), folded=True
-    ),
-    "query_key": Family(
-        "Localisation",
-        "Where would each head look, by its weights alone?",
-        tuple(MEASURES["query_key"]),
-        maps=("trace", "frobenius", "symmetric_share", "propagation_agreement"),
-    ),
-    "vocabulary": Family(
-        "Vocabulary", "Do the rows of the matrices point the same way?", tuple(MEASURES["vocabulary"])
-    ),
-    "norm": Family("The final norm", "What do its weights do to the cloud?", tuple(MEASURES["norm"])),
-    "live": Family(
-        "Batches that trained",
-        "What do they show, dropout and all, and where do their gradients pull?",
-        (),
-        folded=True,
-    ),
-    "health": Family("Health", "What was left out?", tuple(MEASURES["health"])),
+_TERMINAL = {
+    "mean_cosine_between": TerminalColumn("cosine between\nsequences", 23, 23),
+    "mean_cosine": TerminalColumn("cosine\nall pairs", 12),
+    "relative_drift": TerminalColumn("relative\ndrift", 11, 23, bare=True),
+    "mean_norm": TerminalColumn("mean\nnorm", 9),
+    "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", 15),
+    "effective_rank": TerminalColumn("effective\nrank", 14),
+    "isoscore": TerminalColumn("IsoScore", 16),
+    "normalised_entropy": TerminalColumn("attention\nentropy", 12, bare=True),
+    "sink_mass": TerminalColumn("sink mass", 23),
+    "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", 16, bare=True),
+    "drift_share": TerminalColumn("drift\nshare", 8, bare=True),
 }
-"""The sections, in the order of the page."""
 
-SHOWN = {m: how for family in MEASURES.values() for m, how in family.items() if how is not AGAIN}
+SHOWN = {
+    measure: replace(how, column=_TERMINAL.get(measure))
+    for family in FAMILIES.values()
+    for measure, how in dict(family.measures).items()
+    if how is not AGAIN
+}
 """How measures are shown, by measure."""
 
 MAIN = (
@@ -378,15 +290,10 @@ def heading_of(measure: str) -> str:
     return column.heading if column else measure.replace("_", "\n")
 
 
-def _panels() -> dict[str, dict[str, str]]:
-    made: dict[str, dict[str, str]] = {}
-    for measure, how in SHOWN.items():
-        if how.panel:
-            made.setdefault(how.panel, {})[measure] = how.curve
-    return made
-
-
-TOGETHER = _panels()
+TOGETHER = {
+    panel: {measure: how.curve for measure, how in SHOWN.items() if how.panel == panel}
+    for panel in dict.fromkeys(how.panel for how in SHOWN.values() if how.panel)
+}
 """Measures made to be compared: they share a panel where each is one curve of a model, else a scale."""
 
 SCALES = {

@@ -47,6 +47,29 @@ class SiteReading(Reading):
         name = kind if self.layer is None else f"{kind} {self.layer}"
         return name if self.head is None else f"{name} head {self.head}"
 
+    @property
+    def at(self) -> str:
+        """The site inside a sentence: "layer 3", "the output"."""
+        return where([self])
+
+    @property
+    def number(self) -> str:
+        """The value in three digits."""
+        return short(self.value)
+
+    @property
+    def chance(self) -> float:
+        """The null; 0 where there is none."""
+        return self.null if math.isfinite(self.null) else 0.0
+
+    def over(self, other: Reading) -> bool:
+        """Whether the whole interval lies above that of another reading; False where either has none."""
+        return self.low > other.high
+
+    def apart(self, other: Reading) -> bool:
+        """Whether the two intervals do not overlap; False where either reading has none."""
+        return self.low > other.high or self.high < other.low
+
 
 def read(rows: pd.DataFrame) -> list[SiteReading]:
     """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
@@ -91,9 +114,9 @@ def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) ->
     )
 
 
-def of(readings: Iterable[SiteReading], measure: str, kinds: tuple[str, ...] = PLACES) -> list[SiteReading]:
-    """The readings of one measure at whole sites (no heads), with and without a value."""
-    return [r for r in readings if r.measure == measure and r.kind in kinds and r.head is None]
+def of(readings: Iterable[SiteReading], measure: str, *kinds: str) -> list[SiteReading]:
+    """The readings of one measure at whole sites (no heads) of these kinds, with and without a value."""
+    return [r for r in readings if r.measure == measure and r.head is None and (not kinds or r.kind in kinds)]
 
 
 def models(readings: Iterable[SiteReading]) -> list[str]:

@@ -7,11 +7,71 @@ outside both ends by more than `TURN` of the way that the measure went, or of it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from isoscope.formatting import short, spread
 from isoscope.show.readings import SiteReading, numbered, steps, where
 from isoscope.show.say.broken import while_whole
 
 TURN = 0.25
+
+
+Pair = tuple[SiteReading, SiteReading]
+"""A site at the first step and at the last."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Readings of one measure at several steps, and those of the first and the last step site by site."""
+
+    found: list[SiteReading]
+    pairs: list[Pair]
+
+    @classmethod
+    def of(cls, found: list[SiteReading]) -> Changes:
+        """The changes among readings of two steps or more."""
+        first, last = steps(found)[0], steps(found)[-1]
+        begun = {r.site: r for r in found if r.step == first}
+        return cls(found, [(begun[r.site], r) for r in found if r.step == last and r.site in begun])
+
+    @property
+    def moves(self) -> dict[str, list[Pair]]:
+        """The sites that rose and those that fell, by the verb, where there are some."""
+        rose = [(a, b) for a, b in self.pairs if b.over(a)]
+        fell = [(a, b) for a, b in self.pairs if a.over(b)]
+        return {verb: group for verb, group in (("rose", rose), ("fell", fell)) if group}
+
+    @property
+    def still(self) -> list[SiteReading]:
+        """The last readings of sites of which no change can be told from chance."""
+        return [b for a, b in self.pairs if not b.apart(a)]
+
+    def turn(self, least: float, *, sure: bool) -> tuple[str, SiteReading] | None:
+        """The farthest peak or low on the way, farther by this part than the ends are from each other.
+
+        Where one must be `sure`, a reading without an interval is none.
+        """
+        turns = []
+        sites: dict[str, list[SiteReading]] = {}
+        for r in self.found:
+            sites.setdefault(r.site, []).append(r)
+        for a, b in self.pairs:
+            room = least * (abs(b.value - a.value) or abs(a.value))
+            for r in (r for r in sites[a.site] if r.step not in (a.step, b.step)):
+                over, under = r.value - max(a.value, b.value), min(a.value, b.value) - r.value
+                if max(over, under) > room and all(_apart(r, end, sure=sure) for end in (a, b)):
+                    turns.append((max(over, under), "a peak" if over > under else "a low", r))
+        return max(turns, key=lambda turn: turn[0])[1:] if turns else None
+
+
+def _apart(one: SiteReading, other: SiteReading, *, sure: bool) -> bool:
+    """Whether intervals do not overlap; where neither has one, numbers are all there is."""
+    return one.apart(other) or not (sure or one.bounded or other.bounded)
+
+
+def widest(pairs: list[Pair]) -> Pair:
+    """The site that changed most."""
+    return max(pairs, key=lambda pair: abs(pair[1].value - pair[0].value))
 
 
 def changed(found: list[SiteReading], name: str, *, spanned: bool = True) -> str:
@@ -22,78 +82,40 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True) -> str
     found = [r for r in while_whole(found) if r.known and r.head is None]
     if len(steps(found)) < 2:
         return ""
-    first, last = steps(found)[0], steps(found)[-1]
-    begun = {r.site: r for r in found if r.step == first}
-    pairs = [(begun[r.site], r) for r in found if r.step == last and r.site in begun]
+    changes = Changes.of(found)
+    pairs = changes.pairs
     if not pairs:
         return ""
-    span = f"From step {first:,} to step {last:,} the {name}" if spanned else f"The {name}"
-    told = all(a.bounded and b.bounded for a, b in pairs)
-    moves = _moves(pairs) if told else _numbers(pairs)
-    return f"{span} {moves}{_turn(found, pairs)}."
+    span = (
+        f"From step {steps(found)[0]:,} to step {steps(found)[-1]:,} the {name}" if spanned else f"The {name}"
+    )
+    old, new = (spread([pair[at].value for pair in pairs]) for at in (0, 1))
+    if not all(a.bounded and b.bounded for a, b in pairs):
+        text = f"went from {old} to {new}"
+        if len(pairs) > 1:
+            a, b = widest(pairs)
+            text += f", most in {_places([b])} (from {a.number} to {b.number})"
+    elif not changes.moves:
+        text = f"shows no change that can be told from chance: {old}, then {new}"
+    else:
+        text = " and ".join(_move(verb, group, len(pairs)) for verb, group in changes.moves.items())
+        if changes.still:
+            text += f"; in {_places(changes.still)} no change can be told from chance"
+    if turn := changes.turn(TURN, sure=False):
+        place = f" in {_places([turn[1]])}" if len(pairs) > 1 else ""
+        text += f"; on the way it had {turn[0]} of {short(turn[1].value)}{place} at step {turn[1].step:,}"
+    return f"{span} {text}."
 
 
-def _moves(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
-    rose = [(a, b) for a, b in pairs if b.low > a.high]
-    fell = [(a, b) for a, b in pairs if b.high < a.low]
-    still = [b for a, b in pairs if not (b.low > a.high or b.high < a.low)]
-    parts = [_move(verb, group, pairs) for verb, group in (("rose", rose), ("fell", fell)) if group]
-    if not parts:
-        return f"shows no change that can be told from chance: {_ends(pairs)}"
-    rest = f"; in {_places(still)} no change can be told from chance" if still else ""
-    return " and ".join(parts) + rest
-
-
-def _move(
-    verb: str, group: list[tuple[SiteReading, SiteReading]], pairs: list[tuple[SiteReading, SiteReading]]
-) -> str:
-    a, b = max(group, key=lambda pair: abs(pair[1].value - pair[0].value))
-    change = f"from {short(a.value)} to {short(b.value)}"
-    if len(pairs) == 1:
+def _move(verb: str, group: list[Pair], sites: int) -> str:
+    a, b = widest(group)
+    change = f"from {a.number} to {b.number}"
+    if sites == 1:
         return f"{verb} {change}"
     if len(group) == 1:
         return f"{verb} in {_places([b])} ({change})"
-    places = "everywhere" if len(group) == len(pairs) else f"in {_places([b for _, b in group])}"
+    places = "everywhere" if len(group) == sites else f"in {_places([b for _, b in group])}"
     return f"{verb} {places}, most in {_places([b])} ({change})"
-
-
-def _numbers(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
-    if len(pairs) == 1:
-        return f"went from {short(pairs[0][0].value)} to {short(pairs[0][1].value)}"
-    a, b = max(pairs, key=lambda pair: abs(pair[1].value - pair[0].value))
-    most = f"most in {_places([b])} (from {short(a.value)} to {short(b.value)})"
-    return f"went from {spread([a.value for a, _ in pairs])} to {spread([b.value for _, b in pairs])}, {most}"
-
-
-def _ends(pairs: list[tuple[SiteReading, SiteReading]]) -> str:
-    return f"{spread([a.value for a, _ in pairs])}, then {spread([b.value for _, b in pairs])}"
-
-
-def _turn(found: list[SiteReading], pairs: list[tuple[SiteReading, SiteReading]]) -> str:
-    """The farthest peak or low on the way, where one stands out."""
-    turns = []
-    by_site: dict[str, list[SiteReading]] = {}
-    for r in found:
-        by_site.setdefault(r.site, []).append(r)
-    for a, b in pairs:
-        least = TURN * (abs(b.value - a.value) or abs(a.value))
-        for r in (r for r in by_site[a.site] if r.step not in (a.step, b.step)):
-            over = r.value - max(a.value, b.value)
-            under = min(a.value, b.value) - r.value
-            if _apart(r, a) and _apart(r, b) and max(over, under) > least:
-                turns.append((max(over, under), "a peak" if over > under else "a low", r))
-    if not turns:
-        return ""
-    _, what, r = max(turns, key=lambda turn: turn[0])
-    place = f" in {_places([r])}" if len(pairs) > 1 else ""
-    return f"; on the way it had {what} of {short(r.value)}{place} at step {r.step:,}"
-
-
-def _apart(one: SiteReading, other: SiteReading) -> bool:
-    """Whether intervals do not overlap; where neither has one, numbers are all there is."""
-    if not (one.bounded or other.bounded):
-        return True
-    return one.low > other.high or one.high < other.low
 
 
 def _places(readings: list[SiteReading]) -> str:

@@ -12,14 +12,12 @@ import math
 from collections import Counter
 
 from isoscope.formatting import listed, plain, short, spread, two
-from isoscope.show.readings import QUERY_KEY, SiteReading, ends, numbered
+from isoscope.show.readings import QUERY_KEY, SiteReading, ends, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
+from isoscope.show.say.shapes import STRONG, WEAK, graded
 
 LEAST = 0.01
-"""A mean cosine of a vocabulary nearer to that of random directions is not called anisotropic,"""
-
-WEAK, STRONG = 0.1, 0.5
-"""under this it is weakly, above this strongly so, as of hidden states."""
+"""A mean cosine of a vocabulary nearer to that of random directions is not called anisotropic."""
 
 WALK = 0.5
 """Inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk."""
@@ -49,48 +47,43 @@ _VOCABULARIES = {"input_vocabulary": "input vocabulary", "output_vocabulary": "o
 
 def in_brief(found: list[SiteReading]) -> str:
     """The sentences of the headline: heads, vocabularies and the norm, each where it was measured."""
-    parts = [_placed(found), _both(found), _bias(found)]
-    return " ".join(f"{part}." for part in parts if part)
+    return " ".join(f"{part}." for part in (_placed(found), _both(found), _bias(found)) if part)
 
 
 def in_short(found: list[SiteReading]) -> str:
     """The headline of weights of which the sentences above say nothing; empty where there are none."""
-    kinds = {r.kind: "" for r in found if r.known}
-    mine = {
-        "queries and keys": any(kind in QUERY_KEY for kind in kinds),
-        "vocabularies": any("_vocabulary" in kind for kind in kinds),
-        "the final norm": any(kind.startswith("norm") for kind in kinds),
+    subjects = {
+        "queries and keys": [r for r in found if r.kind in QUERY_KEY],
+        "vocabularies": [r for r in found if "_vocabulary" in r.kind],
+        "the final norm": [r for r in found if r.kind.startswith("norm")],
     }
-    known = [name for name, there in mine.items() if there]
-    if known:
+    if known := [name for name, group in subjects.items() if any(r.known for r in group)]:
         rest = "where heads would look, or on how a vocabulary lies"
         return f"Little could be read of these weights: numbers on {listed(known)}, but none on {rest}."
-    weighed = any(r.kind in QUERY_KEY or "_vocabulary" in r.kind or r.kind.startswith("norm") for r in found)
-    return "Nothing that was read of these weights is a number; the notes say why." if weighed else ""
+    none = "Nothing that was read of these weights is a number; the notes say why."
+    return none if any(subjects.values()) else ""
 
 
 def localisation(found: list[SiteReading]) -> list[str]:
     """Where heads would look, how symmetric W is, and whether what was measured follows."""
     out = []
     heads = _self_attention(found, "trace")
-    crossed = sum(r.measure == "trace" and r.head is not None for r in found) - len(heads)
     if heads:
-        open_ = [r for r in heads if regime_of(r) == UNDECIDED]
-        of_all = f"{len(open_)} of {len(heads)} heads are undecided"
-        others = "; of the others the colour says where they would look" if len(open_) < len(heads) else ""
-        out.append(f"{of_all}{_on_data(found)}{others}.")
+        undecided = sum(regime_of(r) == UNDECIDED for r in heads)
+        text = f"{undecided} of {len(heads)} heads are undecided"
+        if on_data := _self_attention(found, "trace_on_data"):
+            also = sum(regime_of(r) == UNDECIDED for r in on_data)
+            text += f", {also} with the covariance of the inputs’ increments in W"
+        if undecided < len(heads):
+            text += "; of the others the colour says where they would look"
         top, low = ends(heads)
-        text = (
-            f"The trace of W goes from {short(low.value)} ({_head(low)}) to {short(top.value)} ({_head(top)})"
-        )
-        out.append(
-            f"{text}; random weights give {short(top.null)}." if math.isfinite(top.null) else f"{text}."
-        )
-    shares = [r for r in found if r.measure == "symmetric_share" and r.head is None]
-    if shares:
-        of_random = f", of random weights {short(shares[0].null)}" if math.isfinite(shares[0].null) else ""
-        out.append(f"Averaged over heads, {_span(shares)} of ‖W‖² is symmetric{of_random}.")
-    if crossed:
+        at_low, at_top = (f"{r.number} (layer {r.layer} head {r.head})" for r in (low, top))
+        null = f"; random weights give {short(top.null)}" if math.isfinite(top.null) else ""
+        out = [f"{text}.", f"The trace of W goes from {at_low} to {at_top}{null}."]
+    if shares := of(found, "symmetric_share"):
+        null = f", of random weights {short(shares[0].null)}" if math.isfinite(shares[0].null) else ""
+        out.append(f"Averaged over heads, {_span(shares)} of ‖W‖² is symmetric{null}.")
+    if crossed := sum(r.measure == "trace" and r.head is not None for r in found) - len(heads):
         many = "heads of cross-attention are" if crossed > 1 else "head of cross-attention is"
         out.append(f"The theory is of self-attention: {crossed} {many} not counted.")
     return [*out, *_walks(found), *_agreements(found)]
@@ -100,27 +93,18 @@ def _self_attention(found: list[SiteReading], measure: str) -> list[SiteReading]
     return [r for r in found if (r.measure, r.kind) == (measure, "query_key") and r.head is not None]
 
 
-def _on_data(found: list[SiteReading]) -> str:
-    heads = _self_attention(found, "trace_on_data")
-    open_ = sum(regime_of(r) == UNDECIDED for r in heads)
-    return f", {open_} with the covariance of the inputs’ increments in W" if heads else ""
-
-
 def _placed(found: list[SiteReading]) -> str:
     """Where heads would look; where the inputs were seen not to walk, that comes first."""
     heads = _self_attention(found, "trace")
     if not heads:
         return ""
-    slopes = _slopes(found)
-    counts = Counter(map(regime_of, heads))
-    number = f"{len(heads)} heads" if len(heads) > 1 else "the one head"
-    localised = sum(counts[name] for name in LOCALISED)
-    if localised:
+    slopes, counts = _slopes(found), Counter(map(regime_of, heads))
+    number, look = (f"{len(heads)} heads", "they look") if len(heads) > 1 else ("the one head", "it looks")
+    if localised := sum(counts[name] for name in LOCALISED):
         some = f"{localised} of {number}" if len(heads) > 1 else number
-        text = f"the weights decide where {some} would look: "
-        text += listed([_place(name, heads, counts[name]) for name in LOCALISED if counts[name]])
+        places = listed([_place(name, heads, counts[name]) for name in LOCALISED if counts[name]])
+        text = f"the weights decide where {some} would look: {places}"
     else:
-        look = "they look" if len(heads) > 1 else "it looks"
         text = f"the weights of {number} decide nothing about where {look}"
     evenly = [f"{counts[name]} would let {what}" for name, what in _EVENLY.items() if counts[name]]
     text += f"; {listed(evenly)}" if evenly else ""
@@ -142,7 +126,7 @@ def _place(name: str, heads: list[SiteReading], number: int) -> str:
 
 
 def _slopes(found: list[SiteReading]) -> list[SiteReading]:
-    return [r for r in found if r.measure == "walk_slope" and r.head is None and r.known]
+    return [r for r in of(found, "walk_slope") if r.known]
 
 
 def _stands(slope: SiteReading) -> bool:
@@ -150,46 +134,38 @@ def _stands(slope: SiteReading) -> bool:
     return (slope.high if slope.bounded else slope.value) < WALK
 
 
-def _head(reading: SiteReading) -> str:
-    return f"layer {reading.layer} head {reading.head}"
-
-
 def _walks(found: list[SiteReading]) -> list[str]:
     slopes = _slopes(found)
     if not slopes:
         return []
     still = [r for r in slopes if _stands(r)]
+    so = f", which they do not in {numbered(still)}" if still else ""
+    so = ", so the theory’s premise holds nowhere" if len(still) == len(slopes) else so
     text = f"The squared distance of two inputs grows with their distance s as s to the power {_span(slopes)}"
-    text += "; it would be 1 if they walked at random"
-    if still:
-        where = "nowhere" if len(still) == len(slopes) else f"not in {numbered(still)}"
-        text += (
-            f", so the theory’s premise holds {where}" if where == "nowhere" else f", which they do {where}"
-        )
-    return [f"{text}."]
+    return [f"{text}; it would be 1 if they walked at random{so}."]
 
 
 def _agreements(found: list[SiteReading]) -> list[str]:
     """How far attention ranks the places as predicted, and whether better than other heads predict."""
-    own = [r for r in found if r.measure == "propagation_agreement" and r.known]
-    heads, layers = ([r for r in own if (r.head is None) == whole] for whole in (False, True))
+    known = [r for r in found if r.measure == "propagation_agreement" and r.known]
+    heads = [r for r in known if r.head is not None]
     if not heads:
         return []
-    text = "Measured attention ranks the places as a head’s own weights predict with r = "
-    mean = sum(r.value for r in heads) / len(heads)
     over = f"Spearman, mean over {len(heads)} heads" if len(heads) > 1 else "Spearman, one head"
-    tested = [r for r in layers if math.isfinite(r.p)]
+    text = "Measured attention ranks the places as a head’s own weights predict with r = "
+    text += f"{plain(sum(r.value for r in heads) / len(heads))} ({over})"
+    tested = [r for r in known if r.head is None and math.isfinite(r.p)]
     if not tested:
-        return [f"{text}{plain(mean)} ({over})."]
+        return [f"{text}."]
     counts = [sum(h.layer == r.layer for h in heads) for r in tested]
     control = sum(n * r.null for n, r in zip(counts, tested, strict=True)) / sum(counts)
     p = fisher([r.p for r in tested])
-    text += (
-        f"{plain(mean)} ({over}); the predictions of the layer’s other heads and their mirror images give "
+    agree, chance = (
+        "agree" if p <= CHANCE else "do not agree",
+        f"p = {short(p, 2)}" if p >= 0.001 else "p < 0.001",
     )
-    text += f"{plain(control)} on average: "
-    text += f"own predictions {'agree' if p <= CHANCE else 'do not agree'} better than these"
-    return [f"{text} (p = {short(p, 2)})." if p >= 0.001 else f"{text} (p < 0.001)."]
+    text += "; the predictions of the layer’s other heads and their mirror images give "
+    return [f"{text}{plain(control)} on average: own predictions {agree} better than these ({chance})."]
 
 
 def fisher(chances: list[float]) -> float:
@@ -207,26 +183,25 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
     """The matrices as they are, centred and without their top directions; I(W); the hidden states beside."""
     out = []
     for kind, name in _VOCABULARIES.items():
-        if graded := _graded(found, kind):
-            forms = {"centred": "_centred", "without its top directions": "_without_top"}
-            there = [(how, r) for how, form in forms.items() if (r := at(found, "mean_cosine", kind + form))]
-            left = listed([f"{how} {plain(r.value)}" for how, r in there]) if there else ""
-            out.append(f"{graded}{f'; {left}' if left else ''}.")
+        forms = {"centred": "_centred", "without its top directions": "_without_top"}
+        cosines = {how: r for how, form in forms.items() if (r := at(found, "mean_cosine", kind + form))}
+        left = f"; {listed([f'{how} {plain(r.value)}' for how, r in cosines.items()])}" if cosines else ""
+        if cosine := at(found, "mean_cosine", kind):
+            numbers = (
+                f"mean cosine {plain(cosine.value)}, where random directions have {plain(cosine.chance)}"
+            )
+            out.append(f"The {name} is {grade(cosine)}: {numbers}{left}.")
         unit, raw = (at(found, f"partition_isotropy{form}", kind) for form in ("_unit", ""))
         parts = [
-            f"{short(r.value)} {how}{f' (by chance {short(r.null)})' if math.isfinite(r.null) else ''}"
+            f"{r.number} {how}{f' (by chance {short(r.null)})' if math.isfinite(r.null) else ''}"
             for r, how in ((unit, "in units of the mean norm"), (raw, "with the norms as they are"))
             if r
         ]
         out += [f"The partition isotropy of the {name} is {listed(parts)}."] if parts else []
-    hidden = next(
-        (r for kind in ("norm_output", "output") if (r := at(found, "mean_cosine_between", kind))), None
-    )
+    hidden = at(found, "mean_cosine_between", "norm_output") or at(found, "mean_cosine_between", "output")
     if hidden and out:
-        out.append(
-            "The hidden states that leave the model are another cloud: their mean cosine between sequences "
-            f"is {hidden.measured}."
-        )
+        text = "The hidden states that leave the model are another cloud: their mean cosine between sequences"
+        out.append(f"{text} is {hidden.measured}.")
     return out
 
 
@@ -235,35 +210,16 @@ def _both(found: list[SiteReading]) -> str:
     there = [(name, r) for kind, name in _VOCABULARIES.items() if (r := at(found, "mean_cosine", kind))]
     if not there:
         return ""
-    verb = "is "
-    parts = []
-    for name, reading in there:
-        parts.append(f"the {name} {verb}{grade(reading)} (mean cosine {plain(reading.value)})")
-        verb = ""
-    text = f"{', '.join(parts)}, where random directions have {plain(_null(there[0][1]))}"
-    return text[0].upper() + text[1:]
+    subjects = [f"The {there[0][0]} is", *(f"the {name}" for name, _ in there[1:])]
+    said = [f"{grade(r)} (mean cosine {plain(r.value)})" for _, r in there]
+    text = ", ".join(map(" ".join, zip(subjects, said, strict=True)))
+    return f"{text}, where random directions have {plain(there[0][1].chance)}"
 
 
 def grade(reading: SiteReading) -> str:
     """The word that the mean cosine of a vocabulary earns."""
-    above = reading.value - _null(reading)
-    if above < LEAST:
-        return "not anisotropic"
-    return (
-        "strongly anisotropic" if above > STRONG else "anisotropic" if above >= WEAK else "weakly anisotropic"
-    )
-
-
-def _null(reading: SiteReading) -> float:
-    return 0.0 if math.isnan(reading.null) else reading.null
-
-
-def _graded(found: list[SiteReading], kind: str) -> str:
-    reading = at(found, "mean_cosine", kind)
-    if reading is None:
-        return ""
-    numbers = f"mean cosine {plain(reading.value)}, where random directions have {plain(_null(reading))}"
-    return f"The {_VOCABULARIES[kind]} is {grade(reading)}: {numbers}"
+    above = reading.value - reading.chance
+    return "not anisotropic" if above < LEAST else graded(above)
 
 
 def norm(found: list[SiteReading]) -> list[str]:
@@ -273,34 +229,30 @@ def norm(found: list[SiteReading]) -> list[str]:
         at(found, f"norm_{m}", "norm") for m in ("weight_size", "weight_outliers", "bias_size")
     )
     if size:
-        text = f"The root mean square of γ is {short(size.value)}"
+        text = f"The root mean square of γ is {size.number}"
         if outliers:
-            text += (
-                f", and {short(outliers.value)} of its entries stand out"
-                if outliers.value
-                else ", without outliers"
-            )
-        out.append(f"{text}{f'; β is {short(bias.value)} long' if bias else ''}.")
+            some = f", and {outliers.number} of its entries stand out"
+            text += some if outliers.value else ", without outliers"
+        out.append(f"{text}{f'; β is {bias.number} long' if bias else ''}.")
     for measure, name in (("relative_drift", "relative drift"), ("mean_cosine_between", "mean cosine")):
-        there = {kind: at(found, measure, f"norm_{kind}") for kind in ("before", "scaled", "output")}
-        before, scaled, after = there.values()
+        before, scaled, after = (
+            at(found, measure, f"norm_{kind}") for kind in ("before", "scaled", "output")
+        )
         if before and after:
             middle = f", {plain(scaled.value)} after × γ" if scaled else ""
-            ends_ = plain(before.value), plain(after.value)
-            text = f"The {name} is {ends_[0]} before the norm{middle} and {ends_[1]} after it"
-            out.append(f"{text}{'' if _apart(before, after) else ', no difference to be told from chance'}.")
-    cancels = at(found, "bias_cancels", "norm")
-    if cancels:
-        out.append(
-            f"The cosine of β with what would cancel the mean is {plain(cancels.value)}; at 1 it cancels."
-        )
+            text = f"The {name} is {plain(before.value)} before the norm{middle} "
+            text += f"and {plain(after.value)} after it"
+            out.append(f"{text}{'' if before.apart(after) else ', no difference to be told from chance'}.")
+    if cancels := at(found, "bias_cancels", "norm"):
+        text = f"The cosine of β with what would cancel the mean is {plain(cancels.value)}"
+        out.append(f"{text}; at 1 it cancels.")
     return out
 
 
 def _bias(found: list[SiteReading]) -> str:
     """What β does, where the intervals tell it, else how it lies to the vocabulary, where that is clear."""
     scaled, after = (at(found, "relative_drift", f"norm_{stage}") for stage in ("scaled", "output"))
-    if scaled and after and _apart(scaled, after):
+    if scaled and after and scaled.apart(after):
         old, new = two(scaled.value, after.value)
         return f"The final norm’s β takes the relative drift from {old} to {new}"
     along = at(found, "bias_vocabulary_cosine", "norm")
@@ -310,13 +262,9 @@ def _bias(found: list[SiteReading]) -> str:
     return ""
 
 
-def _apart(a: SiteReading, b: SiteReading) -> bool:
-    return a.low > b.high or a.high < b.low
-
-
 def at(found: list[SiteReading], measure: str, kind: str) -> SiteReading | None:
     """The reading of this measure at this kind of site, no head; None where there is no value."""
-    return next((r for r in found if (r.measure, r.kind, r.head) == (measure, kind, None) and r.known), None)
+    return next((r for r in of(found, measure, kind) if r.known), None)
 
 
 def _span(found: list[SiteReading]) -> str:

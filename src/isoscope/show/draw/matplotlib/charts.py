@@ -15,7 +15,7 @@ import numpy as np
 
 from isoscope.formatting import short
 from isoscope.show.charts import Axis, Chart, Ground, Label, Map, Series
-from isoscope.show.colours import ALARM, AMOUNT, GRID, INK, SIGNED, SOFT
+from isoscope.show.colours import ALARM, GRID, INK, SOFT
 from isoscope.show.draw.matplotlib.style import dot, folded, pen, plain, small
 
 MOST_BARS = 40
@@ -37,10 +37,10 @@ def draw(ax: Any, chart: Chart) -> None:
         _draw_map(ax, chart, chart.map)
     else:
         _draw_series(ax, chart)
-    ax.set_xlabel(_folded(chart.across.name, _X))
-    ax.set_ylabel(_folded((chart.map.up if chart.map and not chart.series else chart.up).name, _Y))
+    ax.set_xlabel(folded(chart.across.name, _X))
+    ax.set_ylabel(folded((chart.map.up if chart.map and not chart.series else chart.up).name, _Y))
     if chart.title:
-        ax.set_title(_folded(chart.title, _TITLE), loc="left")
+        ax.set_title(folded(chart.title, _TITLE), loc="left")
 
 
 def _draw_series(ax: Any, chart: Chart) -> None:
@@ -77,22 +77,17 @@ def _draw_series(ax: Any, chart: Chart) -> None:
 def _draw_one(ax: Any, one: Series) -> None:
     x = [math.nan if at is None else at for at in one.x]
     y = [math.nan if at is None else at for at in one.y]
-    colour, label = (one.colour or SOFT)[0], plain(one.name) if one.keyed and one.name else "_"
+    colour, label = one.paint, plain(one.name) if one.keyed and one.name else "_"
     if one.style == "band":
         ax.fill_between(x, one.low, one.high, color=colour, lw=0, label=label)
         return
     many = one.style == "curve" and len(x) > MOST_BARS
     thin = one.mark in _THIN
-    look = {
-        "color": colour,
-        "alpha": one.alpha,
-        "lw": pen(one.pen / 2),
-        "ls": _DASHES[one.dash] if one.pen else "None",
-    }
-    edge = (one.edge or one.colour or SOFT)[0]
+    stroke = {"color": colour, "lw": pen(one.pen / 2), "ls": _DASHES[one.dash] if one.pen else "None"}
+    look = {**stroke, "alpha": one.alpha}
     width = pen(1.2 if thin else 0.7) if thin or one.edge or one.hollow else 0
     size = dot(one.dot / (7 if one.style == "dots" else 6))
-    marks = {"ms": size, "mew": width, "mec": edge, "zorder": 2 if one.pen else 3}
+    marks = {"ms": size, "mew": width, "mec": one.rim, "zorder": 2 if one.pen else 3}
     face = "white" if one.hollow is True else colour
     if one.style == "steps":
         ax.step(x, y, where="mid", label=label, **look)
@@ -107,9 +102,7 @@ def _draw_one(ax: Any, one: Series) -> None:
     if one.style == "arrow":
         ends = {"xy": (x[-1], y[-1]), "xytext": (x[0], y[0])}
         head = {"arrowstyle": "-|>,head_width=.18,head_length=.36", "shrinkA": 0, "shrinkB": 0}
-        ax.annotate(
-            "", **ends, arrowprops={**head, "color": colour, "lw": pen(one.pen / 2), "ls": look["ls"]}
-        )
+        ax.annotate("", **ends, arrowprops=head | stroke)
 
 
 def _draw_intervals(ax: Any, one: Series, colour: str, *, band: bool) -> None:
@@ -168,7 +161,7 @@ def _scale(ax: Any, side: Any, axis: Axis, most: int) -> None:
     if axis.ticks is not None:
         every = [(at, text) for at, text in axis.ticks if not isinstance(at, str)]
         ticks = every if upright else thinned(every, side)
-        side.set_ticks([at for at, _ in ticks], labels=[_tick(text) for _, text in ticks])
+        side.set_ticks([at for at, _ in ticks], labels=[folded(text, _NAME) for _, text in ticks])
     elif axis.log:
         write_powers(side)
     elif not side.have_units():  # else it has names
@@ -188,14 +181,6 @@ def _digits(ticks: Sequence[float]) -> int:
         return 3
     apart, largest = abs(ticks[1] - ticks[0]), max(map(abs, ticks))
     return max(3, math.ceil(math.log10(largest / apart)) + 1)
-
-
-def _tick(text: str) -> str:
-    return _folded(text, _NAME)
-
-
-def _folded(text: str, letters: int) -> str:
-    return "\n".join(folded(line, letters) for line in text.split("\n"))
 
 
 def thinned(ticks: Sequence[tuple[float, str]], side: Any) -> list[tuple[float, str]]:
@@ -273,9 +258,7 @@ def _draw_map(ax: Any, chart: Chart, of: Map) -> None:
     placed = chart.across.range is not None  # on an axis of steps; else cells stand side by side
     cells = np.array(of.cells, float)
     x = _edges(of.x if placed else range(len(of.x)))
-    colours = LinearSegmentedColormap.from_list(
-        "isoscope", [pair[0] for pair in (SIGNED if of.signed else AMOUNT)]
-    )
+    colours = LinearSegmentedColormap.from_list("isoscope", [pair[0] for pair in of.stops])
     ax.set_facecolor(GRID[0])
     mesh = ax.pcolormesh(
         x, _edges(range(len(cells))), np.ma.masked_invalid(cells), cmap=colours, vmin=of.low, vmax=of.high,

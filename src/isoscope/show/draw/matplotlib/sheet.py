@@ -125,8 +125,7 @@ class Offered:
 def _set_title(ax: Any, title: str, inches: float) -> None:
     """Write a title in lines that are no wider than its panel."""
     letters = int(_FULL * inches / (small(1.0) / 72 * _LETTER))
-    whole = "\n".join(folded(line, letters) for line in title.split("\n"))
-    ax.set_title(whole, loc="left", fontsize=small(1.0))
+    ax.set_title(folded(title, letters), loc="left", fontsize=small(1.0))
 
 
 def printed(

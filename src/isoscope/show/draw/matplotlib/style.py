@@ -96,8 +96,9 @@ def plain(text: str, most: int = _MOST_LETTERS) -> str:
 
 
 def folded(text: str, letters: int) -> str:
-    """Words in lines of so many letters, as a title or the name of an axis takes them."""
-    return textwrap.fill(plain(text, 4 * letters), letters) if text.strip() else ""
+    """Words in lines of at most so many letters, as a title or the name of an axis takes them."""
+    lines = text.split("\n")
+    return "\n".join(textwrap.fill(plain(x, 4 * letters), letters) if x.strip() else "" for x in lines)
 
 
 def pen(part: float = 1.0) -> float:

@@ -15,14 +15,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks
-from isoscope.show.colours import ALARM, AMOUNT, GRID, INK, PAPER, SIGNED, SOFT
+from isoscope.show.colours import ALARM, GRID, INK, PAPER, SOFT
 
 Figure = dict[str, Any]
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 _LINES, _BELOW = (0.44, 1.0), (0.0, 0.34)
 """Where lines and the map below them stand, as parts of the height."""
+_CUT = {"color": PAPER[0], "width": 2}
 _NAMES = 15  # letters of a place's name that stand level; a longer one is slanted
 _BESIDE = 34  # letters of all of them together
+_PLACES = {
+    "step": "customdata[0]:,", "low": "customdata[1]", "high": "customdata[2]", "cell": "customdata:,",
+}  # fmt: skip
+"""Where plotly has what the fields of hover text name."""
 _WRAPPED = 60  # letters of a line of an alarm's words
 
 
@@ -31,19 +36,17 @@ def figure(chart: Chart) -> Figure:
     data = [trace for one in chart.series for trace in _traces(one, chart.digits)]
     data += [_heatmap(chart.map, below=bool(chart.series))] if chart.map else []
     layout: Figure = {
-        "height": chart.height,
-        "showlegend": False,
+        "height": chart.height, "showlegend": False,
         "margin": {"l": 44, "r": 12, "t": 8, "b": 40, **chart.margin},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": _FONT, "size": 12, "color": SOFT[0]},
         "hoverlabel": {"bgcolor": PAPER[0], "bordercolor": SOFT[0], "font": {"color": INK[0]}},
-        "hovermode": "closest",
-        "dragmode": False,
-        "xaxis": _axis_of_x(chart),
-        "yaxis": _axis_of_y(chart),
+        "hovermode": "closest", "dragmode": False,
+        "xaxis": _axis_of_x(chart), "yaxis": _axis_of_y(chart),
         "shapes": [
-            *map(_ground, chart.grounds), *_dashed(chart), *_alarm_lines(chart.alarms), *_cuts(chart.map),
+            *map(_ground, chart.grounds), *_dashed(chart),
+            *(_alarm_line(one) for one in chart.alarms if one.line),
+            *(_level(at - 0.5, "paper", _CUT) for at in (chart.map.cuts if chart.map else ())),
         ],
         "annotations": [
             *_level_names(chart), *map(_label, chart.labels), *map(_alarm, chart.alarms),
@@ -129,45 +132,35 @@ def _lines_of(of: Map) -> Figure:
 def _traces(one: Series, digits: int) -> list[Figure]:
     if one.style == "band":
         return [_edge(one, one.low, digits, ""), _edge(one, one.high, digits, "tonexty")]
-    colour = _colour(one)
     mode = "+".join(part for part, size in (("lines", one.pen), ("markers", one.dot)) if size)
-    trace: Figure = {
-        "type": "scatter",
-        "x": [x if isinstance(x, str) else _number(x) for x in one.x],
-        "y": [_number(y, digits) for y in one.y],
-        "mode": mode or "none",
-        "name": html.escape(one.name),
-    }
+    x, y = [x if isinstance(x, str) else _number(x) for x in one.x], [_number(y, digits) for y in one.y]
+    trace: Figure = {"type": "scatter", "x": x, "y": y, "mode": mode or "none", "name": html.escape(one.name)}
     if one.pen:
-        trace["line"] = {"color": colour, "width": one.pen}
+        trace["line"] = {"color": one.paint, "width": one.pen}
         trace["line"] |= {"dash": one.dash} if one.dash != "solid" else {}
         trace["line"] |= {"shape": "hvh"} if one.style == "steps" else {}
     if one.dot:
-        trace["marker"] = _marker(one, colour)
+        trace["marker"] = _marker(one)
     if one.alpha < 1:
         trace["opacity"] = one.alpha
     if one.has_intervals and not one.shaded:
-        trace["error_x" if one.across else "error_y"] = _bars(one, colour)
+        trace["error_x" if one.across else "error_y"] = _bars(one)
     return [trace | _hover(one, digits)]
 
 
-def _colour(one: Series) -> str:
-    return (one.colour or SOFT)[0]
-
-
-def _marker(one: Series, colour: str) -> Figure:
+def _marker(one: Series) -> Figure:
     edged = one.mark in ("line-ew", "line-ns")  # a mark that has no inside is drawn by its edge
-    symbols = [f"{one.mark}-open" if hollow or edged else one.mark for hollow in one.hollows]
-    alike = f"{one.mark}-open" if one.hollow is True or edged else one.mark
-    made: Figure = {"size": one.dot, "color": colour}
-    made["symbol"] = alike if isinstance(one.hollow, bool) else symbols
+    alike = isinstance(one.hollow, bool)
+    hollows = [bool(one.hollow)] if alike else one.hollows
+    symbols = [f"{one.mark}-open" if hollow or edged else one.mark for hollow in hollows]
+    made: Figure = {"size": one.dot, "color": one.paint, "symbol": symbols[0] if alike else symbols}
     thin = edged or bool(one.hollow) or one.mark.endswith("-thin")
     if one.edge or thin:
-        made["line"] = {"width": 2 if thin else 1.5, "color": (one.edge or one.colour or SOFT)[0]}
+        made["line"] = {"width": 2 if thin else 1.5, "color": one.rim}
     return made
 
 
-def _bars(one: Series, colour: str) -> Figure:
+def _bars(one: Series) -> Figure:
     values = one.x if one.across else one.y
     up, down = [], []
     for value, low, high in zip(values, one.low, one.high, strict=True):
@@ -175,20 +168,15 @@ def _bars(one: Series, colour: str) -> Figure:
         up.append(high - float(value or 0) if there else 0.0)
         down.append(float(value or 0) - low if there else 0.0)
     bars = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
-    return bars | {"color": colour, "thickness": one.bar, "width": 0}
+    return bars | {"color": one.paint, "thickness": one.bar, "width": 0}
 
 
 def _edge(one: Series, ends: Sequence[float], digits: int, fill: str) -> Figure:
     """One end of a band; the area is that down to the trace before it."""
-    colour = _colour(one)
-    made: Figure = {
-        "type": "scatter",
-        "x": list(one.x),
-        "y": [_number(y, digits) for y in ends],
-        "mode": "lines",
-    }
-    made |= {"line": {"width": 0, "color": colour}, "hoverinfo": "skip", "name": html.escape(one.name)}
-    return made | ({"fill": fill, "fillcolor": colour} if fill else {})
+    made: Figure = {"type": "scatter", "x": list(one.x), "y": [_number(y, digits) for y in ends]}
+    made |= {"mode": "lines", "line": {"width": 0, "color": one.paint}, "hoverinfo": "skip"}
+    made["name"] = html.escape(one.name)
+    return made | ({"fill": fill, "fillcolor": one.paint} if fill else {})
 
 
 def _hover(one: Series, digits: int) -> Figure:
@@ -216,32 +204,19 @@ def told_html(told: Told | str) -> str:
 
 
 def _pattern(told: Told) -> str:
-    places = {
-        "step": "customdata[0]:,",
-        "low": "customdata[1]",
-        "high": "customdata[2]",
-        "cell": "customdata:,",
-    }
     text = re.sub(
-        r"\{(\w+)(:[^}]*)?\}", lambda m: f"%{{{places.get(m[1], m[1])}{m[2] or ''}}}", told_html(told)
+        r"\{(\w+)(:[^}]*)?\}", lambda m: f"%{{{_PLACES.get(m[1], m[1])}{m[2] or ''}}}", told_html(told)
     )
     return f"{text}<extra></extra>"
 
 
 def _heatmap(of: Map, *, below: bool) -> Figure:
-    stops = SIGNED if of.signed else AMOUNT
     gap = 1 if of.apart else 0
     made: Figure = {
-        "type": "heatmap",
-        "x": list(of.x),
-        "y": list(of.y),
+        "type": "heatmap", "x": list(of.x), "y": list(of.y),
         "z": [[_number(z, of.digits) for z in line] for line in of.cells],
-        "colorscale": [[i / (len(stops) - 1), pair[0]] for i, pair in enumerate(stops)],
-        "zmin": of.low,
-        "zmax": of.high,
-        "xgap": gap,
-        "ygap": gap,
-        "hoverongaps": False,
+        "colorscale": [[i / (len(of.stops) - 1), pair[0]] for i, pair in enumerate(of.stops)],
+        "zmin": of.low, "zmax": of.high, "xgap": gap, "ygap": gap, "hoverongaps": False,
         "colorbar": {
             "thickness": 8, "outlinewidth": 0, "x": 1.02, "xpad": 4, "ypad": 0,
             "tickvals": [at for at, _ in of.bar], "ticktext": [text for _, text in of.bar],
@@ -262,22 +237,9 @@ def _heatmap(of: Map, *, below: bool) -> Figure:
     return made
 
 
-def _cuts(of: Map | None) -> list[Figure]:
-    line = {"color": PAPER[0], "width": 2}
-    return [
-        {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": at - 0.5, "y1": at - 0.5, "yref": "y",
-         "line": line}
-        for at in (of.cuts if of else ())
-    ]  # fmt: skip
-
-
 def _ground(one: Ground) -> Figure:
-    made: Figure = {
-        "fillcolor": one.colour[0],
-        "line": {"width": 0},
-        "layer": "below",
-        "opacity": one.opacity,
-    }
+    made: Figure = {"fillcolor": one.colour[0], "line": {"width": 0}}
+    made |= {"layer": "below", "opacity": one.opacity}
     if not one.y:
         ends = {"x0": one.x[0], "x1": one.x[-1], "y0": 0, "y1": 1, "yref": "y domain", "xref": "x"}
         return {"type": "rect", **ends, **made}
@@ -287,14 +249,14 @@ def _ground(one: Ground) -> Figure:
 
 def _dashed(chart: Chart) -> list[Figure]:
     line = {"color": SOFT[0], "width": 1, "dash": "dash"}
-    made: list[Figure] = [
-        {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": at, "y1": at, "yref": "y", "line": line}
-        for at, _ in chart.levels
-    ]
-    return made + [
+    return [_level(at, "x domain", line) for at, _ in chart.levels] + [
         {"type": "line", "x0": at, "x1": at, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain", "line": line}
         for at, _ in chart.uprights
     ]
+
+
+def _level(at: float, across: str, line: Figure) -> Figure:
+    return {"type": "line", "x0": 0, "x1": 1, "xref": across, "y0": at, "y1": at, "yref": "y", "line": line}
 
 
 def _level_names(chart: Chart) -> list[Figure]:
@@ -314,13 +276,11 @@ def _label(one: Label) -> Figure:
     return made | {"x": one.x, "font": {"size": 11}}
 
 
-def _alarm_lines(alarms: Sequence[Alarm]) -> list[Figure]:
-    line = {"color": ALARM[0], "width": 1, "dash": "dot"}
-    return [
-        {"type": "line", "x0": one.x, "x1": one.x, "y0": 0, "y1": 1, "xref": "x", "yref": "paper",
-         "layer": "below", "opacity": 0.6, "line": line}
-        for one in alarms if one.line
-    ]  # fmt: skip
+def _alarm_line(one: Alarm) -> Figure:
+    return {
+        "type": "line", "x0": one.x, "x1": one.x, "y0": 0, "y1": 1, "xref": "x", "yref": "paper",
+        "layer": "below", "opacity": 0.6, "line": {"color": ALARM[0], "width": 1, "dash": "dot"},
+    }  # fmt: skip
 
 
 def _alarm(one: Alarm) -> Figure:
@@ -338,7 +298,7 @@ def _head(one: Series) -> Figure:
     return {
         "x": one.x[-1], "y": one.y[-1], "ax": one.x[0], "ay": one.y[0], "xref": "x", "yref": "y",
         "axref": "x", "ayref": "y", "text": "", "showarrow": True, "arrowhead": 2, "arrowsize": 1.4,
-        "arrowwidth": one.pen, "arrowcolor": _colour(one),
+        "arrowwidth": one.pen, "arrowcolor": one.paint,
     }  # fmt: skip
 
 
