@@ -9,11 +9,13 @@ the schedule grows by a factor and has a place for 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from isoscope.show.charts import Axis
 
+Item = TypeVar("Item")
 MOST_STEPS = 80
 MOST_TICKS = 8
 _EARLY = 0.25
@@ -119,12 +121,12 @@ def across_steps(axis: StepAxis) -> Axis:
     return Axis("step", range=axis.range, ticks=[(axis.at(step), f"{step:,}") for step in axis.ticks()])
 
 
-def spaced(items: list[int], most: int) -> list[int]:
+def spaced(items: Sequence[Item], most: int) -> list[Item]:
     """At most `most` items, evenly spaced, the first and the last among them.
 
     >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
     [0, 2, 4, 6]
     """
     if len(items) <= most:
-        return items
+        return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

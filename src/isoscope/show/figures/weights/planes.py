@@ -69,12 +69,11 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     readings = [r for r in readings if r.known]
     several, both = len(models(readings)) > 1, len({r.kind for r in readings}) > 1
     found: list[tuple[str, str, Pairs]] = []
-    for (across, up), name, kind in product(TRACES.items(), models(readings), QUERY_KEY):
+    for across, name, kind in product(TRACES, models(readings), QUERY_KEY):
         own = at_last([r for r in readings if (r.model, r.kind) == (name, kind)])
-        scales = {(r.layer, r.head): r for r in own if r.measure == up and r.value > 0}
-        traces = [r for r in own if r.measure == across and (r.layer, r.head) in scales]
         title = heading_of(HEADINGS[across], name if several else "", kind if both else "")
-        found += [(across, title, [(r, scales[r.layer, r.head]) for r in traces])] if traces else []
+        pairs = pairs_of(own, across)
+        found += [(across, title, pairs)] if pairs else []
     frame = plane_frame([pair for _, _, pairs in found for pair in pairs])
     return tuple(
         Panel(
@@ -86,6 +85,13 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
         )
         for across, title, pairs in found
     )
+
+
+def pairs_of(readings: Iterable[SiteReading], trace: str) -> Pairs:
+    """The trace and the scale of every head that has both."""
+    at = {(r.kind, r.layer, r.head, r.measure): r for r in readings if r.known}
+    pairs = [(r, at.get((*head, TRACES[trace]))) for (*head, measure), r in at.items() if measure == trace]
+    return [(r, scale) for r, scale in pairs if scale is not None and scale.value > 0]
 
 
 def plane_frame(pairs: Pairs) -> tuple[float, float, float]:
