@@ -12,7 +12,8 @@ from isoscope.kinds.sweep.clouds import by_step
 from isoscope.plot import pictures
 from isoscope.show.charts import Chart
 from isoscope.show.draw.matplotlib.sheet import Offered, Shape
-from isoscope.show.figures.clouds import SiteHead, pulled
+from isoscope.show.figures.albums import SiteHead
+from isoscope.show.figures.clouds import pulled
 from isoscope.show.figures.step_axis import spaced
 
 _WEIGHTS = {

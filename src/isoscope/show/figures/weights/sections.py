@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.maps import maps
 from isoscope.show.figures.panels import Drawn, Panel, figures
 from isoscope.show.figures.weights import norms, planes, vocabulary
-from isoscope.show.figures.weights.heads import HeadAlbum, heads
+from isoscope.show.figures.weights.heads import heads
 from isoscope.show.figures.weights.vocabulary import HIDDEN, VOCABULARY, Grid
 from isoscope.show.measures import FAMILIES, Family, Told, in_order
 from isoscope.show.readings import QUERY_KEY
@@ -50,7 +51,7 @@ class WeightSection:
     words: str
     measures: tuple[str, ...]
     large: tuple[Panel, ...] = ()
-    heads: HeadAlbum | None = None
+    heads: Album[dict[str, Line]] | None = None
     maps: tuple[Panel, ...] = ()
     small: Drawn = _NOTHING
     tables: tuple[Grid, ...] = ()
