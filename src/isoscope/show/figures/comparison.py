@@ -15,6 +15,7 @@ import pandas as pd
 
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import SOFT, Pair
+from isoscope.show.figures.curves import from_zero
 from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
@@ -89,9 +90,7 @@ def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Map
 def _span(values: list[float], log: bool) -> tuple[float, float]:
     """The ends of an axis: around 0 where it is linear, in powers of ten where not."""
     if not log:
-        low, high = min(0.0, *values), max(0.0, *values)
-        room = 0.06 * ((high - low) or 1.0)
-        return low - (room if low < 0 else 0.0), high + room
+        return from_zero(values)
     low, high = math.log10(min(values)), math.log10(max(values))
     room = max(0.06 * (high - low), (LEAST_DECADES - (high - low)) / 2)
     return low - room, high + room

@@ -21,10 +21,8 @@ LINES: dict[str, dict[str, tuple[str, Pair]]] = {
 }
 """The two panels of lines, and the series of each with its label and colour."""
 
-_PLACE = "place of the key, t/T"
 _MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
 _DASHES = {"random": "dash", "softmax": "dot"}
-
 
 Points = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """x and y of each series."""
@@ -41,15 +39,8 @@ def eigenvalues(points: Points | None = None) -> Chart:
         for (name, pair), size in ((OTHERS, 3), (THIS, 6))
     ]  # fmt: skip
     up = Axis("imaginary part", zero=True, most=5, grid=False)
-    return Chart(
-        "",
-        Axis("real part", zero=True, most=5, line=False),
-        up,
-        series,
-        equal=True,
-        height=HEIGHT,
-        margin=_MARGIN,
-    )
+    across = Axis("real part", zero=True, most=5, line=False)
+    return Chart("", across, up, series, equal=True, height=HEIGHT, margin=_MARGIN)
 
 
 def lines(panel: str, points: Points | None = None) -> Chart:
@@ -65,12 +56,9 @@ def lines(panel: str, points: Points | None = None) -> Chart:
         for one, (name, pair) in LINES[panel].items()
         if points is None or one in points
     ]  # fmt: skip
-    across = Axis(_PLACE, range=(0, 1), most=5)
-    if panel == "predicted":
-        up = Axis("ρ, chance to pass", range=(0, 1.04))
-        return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
-    up, even = (
-        Axis("attention, even = 1", floor=True),
-        Series("even", [0, 1], [1, 1], colour=SOFT, dash="dash", width=1.5),
-    )
-    return Chart("", across, up, [*series, even], height=HEIGHT, margin=_MARGIN)
+    up = Axis("ρ, chance to pass", range=(0, 1.04))
+    if panel == "measured":
+        up = Axis("attention, even = 1", floor=True)
+        series.append(Series("even", [0, 1], [1, 1], colour=SOFT, dash="dash", width=1.5))
+    across = Axis("place of the key, t/T", range=(0, 1), most=5)
+    return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
