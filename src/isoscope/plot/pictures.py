@@ -11,8 +11,8 @@ from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.kinds.sweep.clouds import by_step, called
 from isoscope.show.charts import Chart
 from isoscope.show.figures.clouds import AXES, framed_cloud, pulled
-from isoscope.show.figures.weights import propagation as weights
-from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS
+from isoscope.show.figures.weights import heads as weights
+from isoscope.show.figures.weights.heads import LINES, OTHERS, THIS
 from isoscope.show.readings import ATTENTION, QUERY_KEY
 
 Head = TypeVar("Head", tuple[int, int], tuple[str, int, int])

@@ -7,22 +7,25 @@ and each measure has one by its own name. `isoscope.kinds.table` says which figu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
 
+from isoscope.errors import IsoscopeError
+from isoscope.kinds.sweep.clouds import by_step
 from isoscope.kinds.sweep.printed import PRINTED
 from isoscope.kinds.sweep.rows import changes_of, read_sweep
-from isoscope.plot import measured
-from isoscope.plot.catalogue.points import of_points
+from isoscope.plot import measured, pictures
 from isoscope.plot.measured import MAPPED
 from isoscope.plot.select import OF_STEPS, PLACED, measures_with_values, names_in, probed
 from isoscope.results.store import RunFolder
 from isoscope.show import measures as shown
 from isoscope.show.charts import Chart
 from isoscope.show.draw.matplotlib.sheet import Offered, Panel, Shape
-from isoscope.show.figures.step_axis import Changed
+from isoscope.show.figures.albums import SiteHead
+from isoscope.show.figures.clouds import pulled
+from isoscope.show.figures.step_axis import Changed, spaced
 from isoscope.show.figures.weights.sections import WEIGHED
 from isoscope.show.measures import FAMILIES, MAIN, SCALES, TOGETHER, Told, family_of, in_order, title_of
 from isoscope.show.page.alarms import watch
@@ -38,6 +41,14 @@ _NAMES = {
 """Sections whose figure has another name, or none."""
 _MOST_MODELS = 3  # of a map: one stands beside the other
 _HEADED = [kind for kind in PLACED if kind not in PLACES]
+
+_WEIGHTS = {
+    "eigenvalues": ("spectrum", pictures.eigenvalues, "the eigenvalues of W of heads in the complex plane"),
+    "propagation": (
+        "propagation", pictures.propagation, "where the signal of heads passes, by their weights"
+    ),
+}  # fmt: skip
+"""Figures of weights by name: the picture that they show, its chart, and one line on them."""
 
 
 def of_measured(folder: RunFolder) -> list[Offered]:
@@ -113,7 +124,7 @@ def _of_rows(
     of, length = _Rows(own, told, tuple(measures), along, changes, alarms), question.get("length")
     planes = _planes(of, length if isinstance(length, int) else None)
     return [
-        *_overviews(of), *_comparison(of), *_heads(of), *planes, *of_points(points), *_sections(of),
+        *_overviews(of), *_comparison(of), *_heads(of), *planes, *_of_points(points), *_sections(of),
         *_weights(of), *_measures(of),
     ]  # fmt: skip
 
@@ -203,6 +214,47 @@ def _planes(of: _Rows, length: int | None) -> list[Offered]:
             says = f"every head by trace and scale of W, in the regimes{more}"
             offered.append(Offered(name, says, panels, Shape(1, min(2, len(models)), 1, 4, height=3.0)))
     return offered
+
+
+def _of_points(points: pd.DataFrame) -> list[Offered]:
+    """Clouds where queries and keys were kept, spectra where weights were."""
+    offered = []
+    try:
+        last = pictures.of_attention(points)
+        shared = pulled(last[last["picture"] == "shared"])
+    except IsoscopeError:
+        shared = []
+    moving = by_step(points)
+    if shared and len(moving):
+        offered.append(_moving(points, sorted(set(moving["unit"])), sorted(shared[:4])))
+    elif shared:
+        panels = [partial(pictures.cloud, points, at, head, kind=kind) for kind, at, head in shared]
+        says = "queries and keys of heads, those that lie furthest from the origin first"
+        offered.append(Offered("clouds", says, panels, Shape(2, 4, 4, 8, height=1.75)))
+    for name, (picture, chart, says) in _WEIGHTS.items():
+        heads = pictures.heads_of(pictures.of_weights(points, picture))
+        each = [partial(chart, points, *head) for head in spaced(heads, 6)]
+        offered += [Offered(name, says, each, Shape(1, 3, 2, 6, height=1.9))] if each else []
+    return offered
+
+
+def _moving(points: pd.DataFrame, units: list[str], shown: list[SiteHead]) -> Offered:
+    """One line of panels per head, one column per step."""
+    some = spaced([int(unit.removeprefix("step ")) for unit in units], 3)
+    panels = [
+        partial(_cloud_at, points, head, step, head == shown[0], step == some[0])
+        for head in shown
+        for step in some
+    ]
+    across, every = len(some), len(panels)
+    shape = Shape(across, across, every, every, height=1.15, lifted=False)
+    return Offered("clouds", "queries and keys of a few heads, step by step, on shared axes", panels, shape)
+
+
+def _cloud_at(points: pd.DataFrame, head: SiteHead, step: int, top: bool, left: bool) -> Chart:
+    chart = pictures.cloud(points, head[1], head[2], kind=head[0], step=step)
+    title, name = f"step {step:,}" if top else "", f"layer {head[1]}\nhead {head[2]}" if left else ""
+    return replace(chart, title=title, y=replace(chart.up, name=name))
 
 
 def _sections(of: _Rows) -> list[Offered]:

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from isoscope.show.figures.panels import KINDS, Panel
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.packed import line
 from isoscope.show.readings import SiteReading, at_last, models, read
 
@@ -51,7 +52,7 @@ class Album(Generic[Points]):
     @property
     def kinds(self) -> dict[str, str]:
         """What kinds of attention are called, where there are several."""
-        kinds = {kind: name for kind, name in KINDS.items() if any(head[1] == kind for head in self.heads)}
+        kinds = {kind: name for kind, name in KINDS.items() if any(at[1] == kind for at in self.heads)}
         return kinds if len(kinds) > 1 else {}
 
     def data(self) -> dict[str, object]:
@@ -60,7 +61,7 @@ class Album(Generic[Points]):
             "units": self.units,
             "kinds": self.kinds,
             "first": list(self.heads).index(self.first),
-            "heads": [[*head, _packed(points)] for head, points in self.heads.items()],
+            "heads": [[*head, _packed(self.heads[head])] for head in self.heads],
         }
 
 
@@ -75,8 +76,7 @@ def fitting(points: pd.DataFrame, most: int) -> list[str]:
     if not units or int(sizes.sum()) <= most:
         return units
     room = max(1, most // int(sizes.max()))
-    last = len(units) - 1
-    return [units[round(last * i / (room - 1))] for i in range(room)] if room > 1 else units[-1:]
+    return spaced(units, room) if room > 1 else units[-1:]
 
 
 def called(units: Sequence[str]) -> tuple[str, ...]:

@@ -57,9 +57,10 @@ def scatter(rows: pd.DataFrame) -> Drawn:
 
 def dots_against(readings: Iterable[SiteReading], across: str, names: Iterable[str]) -> dict[str, list[Dot]]:
     """The layers of each of these models that have both measures; drift has a logarithmic axis."""
-    at = {(r.model, r.step, r.site, r.measure): r for r in readings}
-    pairs = [(r, at.get((*site, UP))) for (*site, measure), r in at.items() if measure == across]
-    dots = [Dot(r, up) for r, up in pairs if up is not None and (r.value > 0 or across != "drift")]
+    known = list(readings)
+    up = {(r.model, r.step, r.site): r for r in known if r.measure == UP}
+    pairs = [(r, up.get((r.model, r.step, r.site))) for r in known if r.measure == across]
+    dots = [Dot(r, y) for r, y in pairs if y is not None and (r.value > 0 or across != "drift")]
     return {name: [dot for dot in dots if dot.x.model == name] for name in names}
 
 

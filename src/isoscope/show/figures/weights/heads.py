@@ -1,38 +1,83 @@
 """The weights of one head, picked by layer and head: its eigenvalues, ρ(t), and its measured attention.
 
-Decided here: of a head that has more eigenvalues than fit on the page those of largest |λ| are shown. The
-head shown first is the one that its weights localise most: of those in a regime that is decided, the one of
-largest |tr W|/‖W‖.
+The forms are empty: `weights.js` fills them with the head that is picked. Predicted ρ and measured attention
+stand in two panels, never on one axis: ρ is a probability, attention is given in units of an even one, and
+only the places where the two are high or low can be compared. Decided here: of a head that has more
+eigenvalues than fit on the page those of largest |λ| are shown. The head shown first is the one that its
+weights localise most: of those in a regime that is decided, the one of largest |tr W|/‖W‖.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from isoscope.show.figures.albums import (
-    MOST,
-    Album,
-    Head,
-    Line,
-    by_head,
-    called,
-    fitting,
-    known_of_heads,
-    of_last_unit,
-)
+from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.colours import MEASURES, MODELS, SOFT, Pair
+from isoscope.show.figures import albums
+from isoscope.show.figures.albums import MOST, Album, Head, Line
 from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS, eigenvalues, lines
 from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import UNDECIDED, regime_of
 
+HEIGHT = 300
+
+THIS, OTHERS = ("this head", MODELS[0]), ("the layer’s other heads", SOFT)
+LINES: dict[str, dict[str, tuple[str, Pair]]] = {
+    "predicted": {"predicted": ("W of this head", MODELS[0]), "random": ("random W", SOFT)},
+    "measured": {"measured": ("measured", MEASURES[0]), "softmax": ("of a walk through W", MEASURES[2])},
+}
+"""The two panels of lines, and the series of each with its label and colour."""
+
+_MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
+_DASHES = {"random": "dash", "softmax": "dot"}
+
+Given = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+"""x and y of each series."""
+_FORM = ([0.0], [0.0])
 _HEADINGS = {
     "spectrum": "Eigenvalues of W",
     "predicted": "Where signal passes, predicted",
     "measured": "Where the last query attends",
 }
 _SERIES = {"spectrum": ["eigenvalue"], **{panel: list(lines) for panel, lines in LINES.items()}}
+
+
+def eigenvalues(points: Given | None = None) -> Chart:
+    """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
+    series = [
+        Series(
+            name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair,
+            opacity=0.5 if size == 3 else 0.9, pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]),
+        )
+        for (name, pair), size in ((OTHERS, 3), (THIS, 6))
+    ]  # fmt: skip
+    up = Axis("imaginary part", zero=True, most=5, grid=False)
+    across = Axis("real part", zero=True, most=5, line=False)
+    return Chart("", across, up, series, equal=True, height=HEIGHT, margin=_MARGIN)
+
+
+def lines(panel: str, points: Given | None = None) -> Chart:
+    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1.
+
+    Without points it is a form, in which the page's script puts those of the head that is picked.
+    """
+    series = [
+        Series(
+            name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
+            pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]),
+        )
+        for one, (name, pair) in LINES[panel].items()
+        if points is None or one in points
+    ]  # fmt: skip
+    up = Axis("ρ, chance to pass", range=(0, 1.04))
+    if panel == "measured":
+        up = Axis("attention, even = 1", floor=True)
+        series.append(Series("even", [0, 1], [1, 1], colour=SOFT, dash="dash", width=1.5))
+    across = Axis("place of the key, t/T", range=(0, 1), most=5)
+    return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
 
 
 def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[dict[str, Line]] | None:
@@ -43,12 +88,12 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[dict[str, Li
     own = own.dropna(subset=["layer", "head"])
     if own.empty:
         return None
-    units = fitting(own, 4 * MOST)
-    parts = by_head(_largest(own[own["unit"].isin(units)]), units)
+    units = albums.fitting(own, 4 * MOST)
+    parts = albums.by_head(_largest(own[own["unit"].isin(units)]), units)
     found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
     there = {series for lines in found.values() for series in lines}
     panels = {name: _panel(name, there) for name, series in _SERIES.items() if there & set(series)}
-    return Album(panels, called(units), found, _first(found, rows), _SERIES)
+    return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
 
 
 def _largest(points: pd.DataFrame) -> pd.DataFrame:
@@ -70,8 +115,8 @@ def _panel(name: str, there: set[str]) -> Panel:
 
 def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame) -> Head:
     pull = {}
-    for head, known in known_of_heads(rows, ("trace", "frobenius")).items():
+    for head, known in albums.known_of_heads(rows, ("trace", "frobenius")).items():
         trace, scale = known.get("trace"), known.get("frobenius")
         if trace and scale and scale.value > 0:
             pull[head] = regime_of(trace) != UNDECIDED, abs(trace.value) / scale.value
-    return max(of_last_unit(found), key=lambda head: pull.get(head[1:], (False, -math.inf)))
+    return max(albums.of_last_unit(found), key=lambda head: pull.get(head[1:], (False, -math.inf)))

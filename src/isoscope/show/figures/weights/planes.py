@@ -91,8 +91,9 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
 
 def pairs_of(readings: Iterable[SiteReading], trace: str) -> Pairs:
     """The trace and the scale of every head that has both."""
-    at = {(r.kind, r.layer, r.head, r.measure): r for r in readings if r.known}
-    pairs = [(r, at.get((*head, TRACES[trace]))) for (*head, measure), r in at.items() if measure == trace]
+    known = [r for r in readings if r.known]
+    scales = {(r.kind, r.layer, r.head): r for r in known if r.measure == TRACES[trace]}
+    pairs = [(r, scales.get((r.kind, r.layer, r.head))) for r in known if r.measure == trace]
     return [(r, scale) for r, scale in pairs if scale is not None and scale.value > 0]
 
 
