@@ -61,12 +61,15 @@ class Album(Generic[Points]):
             "units": self.units,
             "kinds": self.kinds,
             "first": list(self.heads).index(self.first),
-            "heads": [[*head, _packed(self.heads[head])] for head in self.heads],
+            "heads": _written(self.heads),
         }
 
 
-def _packed(points: list[Line] | dict[str, Line]) -> object:
-    return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
+def _written(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
+    def packed(points: list[Line] | dict[str, Line]) -> object:
+        return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
+
+    return [[*head, packed(points)] for head, points in heads.items()]
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:
