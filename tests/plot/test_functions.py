@@ -285,7 +285,7 @@ def test_every_public_name_is_there_and_stays_what_it_is() -> None:
     assert {name: getattr(plot, name) for name in plot.__all__} == first  # no module took its place
     assert dir(plot) == sorted(plot.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'pie'"):
-        _ = plot.pie
+        _ = plot.pie  # type: ignore[attr-defined]
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:

@@ -48,7 +48,8 @@ def test_every_head_has_three_panels_of_two_series_and_a_share() -> None:
     found = album(points, ROWS)
     assert found is not None
     assert list(found.heads) == [(0, "attention", layer, head) for layer in (1, 2, 3) for head in (0, 1)]
-    assert [panel.heading for panel in found.panels] == ["Shared axes", "Centred axes", "Random axes"]
+    headings = [panel.heading for panel in found.panels.values()]
+    assert headings == ["Shared axes", "Centred axes", "Random axes"]
     for panels in found.heads.values():
         assert [[len(line) for line in panel] for panel in panels] == [[12, 12, 12, 12, 1, 1]] * 3
     first = points[points.picture == "centred"].iloc[0]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.formatting import listed
 from isoscope.show.measures import MAIN, Told, how_shown, title_of
-from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, read
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, models, read, unique
 from isoscope.show.say.words import LIVE
 
 PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
 """Kinds of site that stand along the layers."""
+OF_STEPS = (*PLACED, "training")
+"""Kinds of rows that run along the steps; `training` are the loop's own numbers, such as its loss."""
 
 
 def probed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -26,6 +28,23 @@ def probed(frame: pd.DataFrame) -> pd.DataFrame:
         )
     own = frame["revision"].fillna("") != LIVE
     return frame[own] if own.any() else frame
+
+
+def rows_at(frame: pd.DataFrame, kinds: Collection[str], heads: bool) -> pd.DataFrame:
+    """The rows that can be drawn of sites of these kinds, or of their heads."""
+    rows = probed(frame)
+    return rows[(rows["head"].notna() == heads) & rows["kind"].isin(list(kinds))]
+
+
+def measures_with_values(frame: pd.DataFrame, kinds: Collection[str], *, heads: bool = False) -> list[str]:
+    """The measures that have a value at sites of these kinds, in the order of the rows."""
+    rows = rows_at(frame, kinds, heads)
+    return names_in(rows[rows["value"].astype(float).abs() < math.inf], "measure")
+
+
+def names_in(rows: pd.DataFrame, column: str) -> list[str]:
+    """What is in a column, without repeats, in the order of the rows."""
+    return list(map(str, rows[column].drop_duplicates()))
 
 
 def readings_of(
@@ -40,52 +59,36 @@ def readings_of(
 
     Without a measure it is the first of those to `prefer` that has a value, else the first of all.
     """
-    rows = probed(frame)
-    rows = rows[rows["head"].notna() if heads else rows["head"].isna()]
-    rows = rows[rows["kind"].isin(list(kinds))]
+    rows, what = rows_at(frame, kinds, heads), "heads" if heads else "sites"
+    known = names_in(rows, "measure")
     if measure is None:
-        there = [str(m) for m in rows.loc[_finite(rows["value"]), "measure"].drop_duplicates()]
-        measure = next((m for m in prefer if m in there), next(iter(there), None))
-    known = [str(m) for m in rows["measure"].drop_duplicates()]
-    what = "heads" if heads else "sites"
-    if measure is None:
-        raise IsoscopeError(f"there is nothing to draw: these rows hold no value of {what} of this kind.")
-    if measure not in known:
-        if not known:
-            raise IsoscopeError(f"there is nothing to draw: these rows hold no {what} of this kind.")
+        there = measures_with_values(rows, kinds, heads=heads)
+        if not there:
+            raise IsoscopeError(f"there is nothing to draw: these rows hold no value of {what} of this kind.")
+        measure = next((m for m in prefer if m in there), there[0])
+    elif not known:
+        raise IsoscopeError(f"there is nothing to draw: these rows hold no {what} of this kind.")
+    elif measure not in known:
         raise unknown_name(f"measure of {what} in these rows", measure, known)
-    found = read(rows[rows["measure"] == measure])
-    if not any(r.known for r in found):
-        why = listed(list(dict.fromkeys(r.note for r in found if r.note))[:2] or ["no reason is given"])
+    readings = read(rows[rows["measure"] == measure])
+    if not any(r.known for r in readings):
+        why = listed(unique(r.note for r in readings if r.note)[:2] or ["no reason is given"])
         raise IsoscopeError(f"there is nothing to draw: {measure} has no value in these rows ({why}).")
-    return found
+    return readings
 
 
-def one_model(found: Sequence[SiteReading]) -> list[SiteReading]:
-    """The same, which must be of one model."""
-    names = list(dict.fromkeys(r.model for r in found))
+def one_model(readings: Sequence[SiteReading]) -> list[SiteReading]:
+    """These readings, which must be of one model."""
+    names = models(readings)
     if len(names) > 1:
         raise IsoscopeError(
             f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
             "those of one, as frame[frame.model == name]."
         )
-    return list(found)
+    return list(readings)
 
 
 def titled(measure: str, told: Told | None) -> str:
     """What a measure is called, with its unit."""
-    unit = how_shown(measure).unit
-    title = title_of(measure, told or {})
+    unit, title = how_shown(measure).unit, title_of(measure, told or {})
     return f"{title} ({unit})" if unit and unit not in title else title
-
-
-def measures_with_values(frame: pd.DataFrame, kinds: Iterable[str], *, heads: bool = False) -> list[str]:
-    """The measures that have a value at sites of these kinds, in the order of the rows."""
-    rows = probed(frame)
-    rows = rows[rows["head"].notna() if heads else rows["head"].isna()]
-    rows = rows[rows["kind"].isin(list(kinds)) & _finite(rows["value"])]
-    return [str(m) for m in rows["measure"].drop_duplicates()]
-
-
-def _finite(values: pd.Series) -> pd.Series:
-    return values.astype(float).abs() < math.inf

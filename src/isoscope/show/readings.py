@@ -8,7 +8,7 @@ name alone would not tell two apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -133,6 +133,11 @@ def at_last(readings: list[SiteReading]) -> list[SiteReading]:
     """Those of the last step, or all where there are no steps."""
     last = steps(readings)[-1:]
     return [r for r in readings if not last or r.step == last[0]]
+
+
+def latest(readings: Sequence[SiteReading]) -> list[SiteReading]:
+    """The readings of every model at its own last step, by model."""
+    return [r for name in models(readings) for r in at_last([r for r in readings if r.model == name])]
 
 
 def ends(found: list[SiteReading]) -> tuple[SiteReading, SiteReading]:

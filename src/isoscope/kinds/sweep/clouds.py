@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.show.figures.clouds import AXES, Album, album
+from isoscope.show.figures.albums import Album, Line
+from isoscope.show.figures.clouds import AXES, album
 
 _PREFIX = "steps "
 
 
-def moving_album(points: pd.DataFrame, rows: pd.DataFrame) -> Album | None:
+def moving_album(points: pd.DataFrame, rows: pd.DataFrame) -> Album[list[Line]] | None:
     """The album of a sweep; None where no checkpoint kept its queries and keys."""
     found = by_step(points)
     return album(found, rows) if len(found) else None

@@ -8,15 +8,68 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import pandas as pd
+
+from isoscope.show.figures.panels import KINDS, Panel
+from isoscope.show.figures.step_axis import spaced
+from isoscope.show.packed import line
+from isoscope.show.readings import SiteReading, at_last, models, read
 
 MOST = 60_000
 """Points of one album that a page carries."""
 
 Head = tuple[int, str, int, int]
 """A head: the number of its unit, the kind of site, layer and head."""
+SiteHead = tuple[str, int, int]
+"""The kind of site, layer and head."""
+Line = list[list[float | None]]
+"""x and y of one series."""
+Points = TypeVar("Points", list[Line], dict[str, Line])
+
+
+@dataclass(frozen=True)
+class Album(Generic[Points]):
+    """Empty panels by name, the points of every head, the names of the units, and the head shown first.
+
+    The points of a head are a list per panel, or lines by name of their `series`, which are listed by panel.
+    """
+
+    panels: Mapping[str, Panel]
+    units: tuple[str, ...]
+    heads: Mapping[Head, Points]
+    first: Head
+    series: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def along(self) -> str:
+        """What the units are: steps of training, or something else."""
+        return "step" if all(name.isdigit() for name in self.units) else "unit"
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What kinds of attention are called, where there are several."""
+        kinds = {kind: name for kind, name in KINDS.items() if any(at[1] == kind for at in self.heads)}
+        return kinds if len(kinds) > 1 else {}
+
+    def data(self) -> dict[str, object]:
+        """What the page carries: a head is its name and its points, lists of them packed."""
+        return {
+            "units": self.units,
+            "kinds": self.kinds,
+            "first": list(self.heads).index(self.first),
+            "heads": _written(self.heads),
+        }
+
+
+def _written(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
+    def packed(points: list[Line] | dict[str, Line]) -> object:
+        return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
+
+    return [[*head, packed(points)] for head, points in heads.items()]
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:
@@ -26,8 +79,7 @@ def fitting(points: pd.DataFrame, most: int) -> list[str]:
     if not units or int(sizes.sum()) <= most:
         return units
     room = max(1, most // int(sizes.max()))
-    last = len(units) - 1
-    return [units[round(last * i / (room - 1))] for i in range(room)] if room > 1 else units[-1:]
+    return spaced(units, room) if room > 1 else units[-1:]
 
 
 def called(units: Sequence[str]) -> tuple[str, ...]:
@@ -39,9 +91,33 @@ def called(units: Sequence[str]) -> tuple[str, ...]:
     return tuple(re.sub(r"^step 0*(?=\d)", "", unit) for unit in units)
 
 
-def along(names: Sequence[str]) -> str:
-    """What the units are: steps of training, or something else."""
-    return "step" if all(name.isdigit() for name in names) else "unit"
+def by_head(points: pd.DataFrame, units: list[str]) -> dict[Head, dict[tuple[str, str], Line]]:
+    """The lines of each head in these units by picture and series; heads in order."""
+    heads: dict[Head, dict[tuple[str, str], Line]] = {}
+    columns = ["unit", "kind", "layer", "head", "picture", "series"]
+    for at, own in points[points["unit"].isin(units)].groupby(columns, sort=False):
+        unit, kind, layer, head, picture, series = map(str, at)
+        lines = heads.setdefault((units.index(unit), kind, int(layer), int(head)), {})
+        lines[picture, series] = [list(map(rounded, own[axis])) for axis in ("x", "y")]
+    order = list(KINDS)
+    return dict(sorted(heads.items(), key=lambda item: (item[0][0], order.index(item[0][1]), *item[0][2:])))
+
+
+def of_last_unit(heads: Mapping[Head, object]) -> list[Head]:
+    """The heads of the last unit."""
+    return [head for head in heads if head[0] == max(unit for unit, *_ in heads)]
+
+
+def known_of_heads(rows: pd.DataFrame, measures: Collection[str]) -> dict[SiteHead, dict[str, SiteReading]]:
+    """What is known of each head at the last step, by measure.
+
+    It is empty where rows are of several models: nothing says of which of them the last unit is.
+    """
+    readings = read(rows[rows["head"].notna() & rows["measure"].isin(list(measures))])
+    heads: dict[SiteHead, dict[str, SiteReading]] = {}
+    for r in at_last([r for r in readings if r.known]) if len(models(readings)) == 1 else ():
+        heads.setdefault((r.kind, r.layer or 0, r.head or 0), {})[r.measure] = r
+    return heads
 
 
 def rounded(value: float) -> float | None:

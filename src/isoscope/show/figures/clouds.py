@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,20 @@ import pandas as pd
 from isoscope.formatting import short
 from isoscope.show.charts import Axis, Chart, Label, Series, Told
 from isoscope.show.colours import INK, MEASURES, Pair
-from isoscope.show.figures.albums import MOST, Head, along, called, fitting, rounded
-from isoscope.show.figures.panels import KINDS, Panel
-from isoscope.show.packed import line
-from isoscope.show.readings import ATTENTION, models, read
+from isoscope.show.figures.albums import (
+    MOST,
+    Album,
+    Head,
+    Line,
+    SiteHead,
+    by_head,
+    called,
+    fitting,
+    known_of_heads,
+    of_last_unit,
+)
+from isoscope.show.figures.panels import Panel
+from isoscope.show.readings import ATTENTION
 
 HEIGHT = 300
 SERIES: dict[str, tuple[str, Pair, str]] = {
@@ -40,98 +50,36 @@ ORIGIN = Series(
 """A cross where the origin is."""
 
 AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random axes"}
-SiteHead = tuple[str, int, int]
-"""The kind of site, layer and head."""
-
-_OF = ("unit", "kind", "layer", "head")
 _PULLED = ("query_key_cosine", "query_relative_drift", "key_relative_drift")
 
 
-@dataclass(frozen=True)
-class Album:
-    """Three forms, the points of every head, what units and layers are called, and the head shown first."""
-
-    panels: tuple[Panel, ...]
-    units: tuple[str, ...]
-    kinds: dict[str, str]
-    heads: dict[Head, list[list[list[float | None]]]]
-    first: Head
-
-    @property
-    def along(self) -> str:
-        """What the units are: steps of training, or something else."""
-        return along(self.units)
-
-    def data(self) -> dict[str, object]:
-        """What the page carries: a head is its name and, for each panel, x and y of each series."""
-        return {
-            "units": self.units,
-            "kinds": self.kinds,
-            "first": list(self.heads).index(self.first),
-            "heads": [
-                [*head, [[line(axis) for axis in panel] for panel in panels]]
-                for head, panels in self.heads.items()
-            ],
-        }
-
-
-def album(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album | None:
+def album(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[list[Line]] | None:
     """The pictures there are of queries and keys; None where there is none."""
     if points is None:
         return None
-    own = points[points["picture"].isin(list(AXES)) & points["kind"].isin(ATTENTION)].dropna(subset=["head"])
+    own = points[points["picture"].isin(list(AXES)) & points["kind"].isin(ATTENTION) & points["head"].notna()]
     units = fitting(own, MOST)
-    own = own[own["unit"].isin(units)]
-    found = _heads(own, units)
-    if not found:
-        return None
-    kinds = {kind: KINDS[kind] for kind in ATTENTION if any(head[1] == kind for head in found)}
-    panels = tuple(Panel((), heading, "", cloud()) for heading in AXES.values())
-    return Album(panels, called(units), kinds if len(kinds) > 1 else {}, found, _first(found, rows))
-
-
-def _heads(points: pd.DataFrame, units: list[str]) -> dict[Head, list[list[list[float | None]]]]:
-    """Of each head, in order, for every kind of axes: x and y of queries, of keys, and the two shares."""
-    parts: dict[Head, dict[tuple[str, str], list[list[float | None]]]] = {}
-    for (unit, kind, layer, head, picture, series), own in points.groupby(
-        [*_OF, "picture", "series"], sort=False
-    ):
-        at = units.index(str(unit)), str(kind), int(str(layer)), int(str(head))
-        parts.setdefault(at, {})[str(picture), str(series)] = [
-            list(map(rounded, own[axis])) for axis in ("x", "y")
-        ]
     wanted = [[(how, series) for series in (*SERIES, "share")] for how in AXES]
-    return {
-        head: [[line for part in panel for line in there[part]] for panel in wanted]
-        for head, there in sorted(parts.items(), key=lambda item: _order(item[0]))
-        if all(part in there for panel in wanted for part in panel)
+    heads = {
+        head: [[axis for part in panel for axis in lines[part]] for panel in wanted]
+        for head, lines in by_head(own, units).items()
+        if all(part in lines for panel in wanted for part in panel)
     }
+    panels = {how: Panel((), heading, "", cloud()) for how, heading in AXES.items()}
+    return Album(panels, called(units), heads, _first(heads, rows)) if heads else None
 
 
-def _order(head: Head) -> tuple[int, int, int, int]:
-    unit, kind, layer, number = head
-    return unit, ATTENTION.index(kind), layer, number
-
-
-def _first(found: dict[Head, list[list[list[float | None]]]], rows: pd.DataFrame) -> Head:
+def _first(heads: dict[Head, list[Line]], rows: pd.DataFrame) -> Head:
     """Of the last unit, the head of the largest |q̄·k̄|/(mean ‖q‖ · mean ‖k‖): by rows, else by the points."""
-    last = [head for head in found if head[0] == max(unit for unit, *_ in found)]
-    told = _told(rows)
-    if any(head[1:] in told for head in last):
-        return max(last, key=lambda head: told.get(head[1:], 0.0))
-    return max(last, key=lambda head: _pull(*found[head][0][:4]))
-
-
-def _told(rows: pd.DataFrame) -> dict[tuple[str, int, int], float]:
-    readings = read(rows[rows["head"].notna() & rows["measure"].isin(_PULLED)])
-    if len(models(readings)) > 1:  # which of them the last unit is of is not told
-        return {}
-    last = max((r.step for r in readings if r.step is not None), default=None)
-    values: dict[tuple[str, int, int], dict[str, float]] = {}
-    for r in readings:
-        if r.step == last and r.known and r.layer is not None and r.head is not None:
-            values.setdefault((r.kind, r.layer, r.head), {})[r.measure] = abs(r.value)
-    return {at: math.prod(each.values()) for at, each in values.items() if len(each) == len(_PULLED)}
+    last, known = of_last_unit(heads), known_of_heads(rows, _PULLED)
+    pull = {
+        head: math.prod(abs(r.value) for r in measures.values())
+        for head, measures in known.items()
+        if len(measures) == len(_PULLED)
+    }
+    if any(head[1:] in pull for head in last):
+        return max(last, key=lambda head: pull.get(head[1:], 0.0))
+    return max(last, key=lambda head: _pull(*heads[head][0][:4]))
 
 
 def _pull(*lines: list[float | None]) -> float:

@@ -8,13 +8,14 @@ whatever the model, so what the panel shows is how far models leave the curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import SOFT, Pair
+from isoscope.show.figures.curves import from_zero
 from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
@@ -23,15 +24,19 @@ LEAST_DECADES = 0.7
 """A logarithmic axis shows at least so much, so that it has ticks."""
 
 ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
-_UP = "mean_cosine"
+UP = "mean_cosine"
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(NamedTuple):
     """One layer of one model: how far it drifts, and how alike its vectors point."""
 
     x: SiteReading
     y: SiteReading
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is of layer 0."""
+        return self.x.kind == "layer" and self.x.layer == 0
 
 
 def scatter(rows: pd.DataFrame) -> Drawn:
@@ -39,19 +44,24 @@ def scatter(rows: pd.DataFrame) -> Drawn:
     readings = [r for r in read(rows) if r.head is None]
     colours = palette(readings)
     sited = [r for r in readings if r.kind in PLACES and r.known]
-    up = {_at(r): r for r in sited if r.measure == _UP}
     panels = []
     for across, label in ACROSS.items():
-        log = across == "drift"
-        found = [Dot(r, up[_at(r)]) for r in sited if r.measure == across and _at(r) in up]
-        found = [dot for dot in found if dot.x.value > 0 or not log]
-        if found:
-            groups = {name: [dot for dot in found if dot.x.model == name] for name in colours}
+        groups = dots_against(sited, across, colours)
+        if any(groups.values()):
+            remark = "log scale" if across == "drift" else "dashed: its square"
+            remark += ", hollow: layer 0" if any(dot.begins for own in groups.values() for dot in own) else ""
             chart = against_drift(groups, across, colours)
-            remark = "log scale" if log else "dashed: its square"
-            hollow = ", hollow: layer 0" if any(_begins(dot) for dot in found) else ""
-            panels.append(Panel((across, _UP), f"Mean cosine against {label}", remark + hollow, chart))
+            panels.append(Panel((across, UP), f"Mean cosine against {label}", remark, chart))
     return Drawn(tuple(panels), tuple(colours.items()))
+
+
+def dots_against(readings: Iterable[SiteReading], across: str, names: Iterable[str]) -> dict[str, list[Dot]]:
+    """The layers of each of these models that have both measures; drift has a logarithmic axis."""
+    known = list(readings)
+    up = {(r.model, r.step, r.site): r for r in known if r.measure == UP}
+    pairs = [(r, up.get((r.model, r.step, r.site))) for r in known if r.measure == across]
+    dots = [Dot(r, y) for r, y in pairs if y is not None and (r.value > 0 or across != "drift")]
+    return {name: [dot for dot in dots if dot.x.model == name] for name in names}
 
 
 def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Mapping[str, Pair]) -> Chart:
@@ -70,7 +80,7 @@ def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Map
             Series(
                 name, [dot.x.value for dot in own], [dot.y.value for dot in own], [dot.y.low for dot in own],
                 [dot.y.high for dot in own], style="curve", width=1,
-                size=8, colour=colours[name], mark=turned(at)[1], hollow=[_begins(dot) for dot in own],
+                size=8, colour=colours[name], mark=turned(at)[1], hollow=[dot.begins for dot in own],
                 told=[_told(dot, label) for dot in own], edge=colours[name],
             )
         )  # fmt: skip
@@ -78,20 +88,10 @@ def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Map
     return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
 
 
-def _begins(dot: Dot) -> bool:
-    return dot.x.kind == "layer" and dot.x.layer == 0
-
-
-def _at(reading: SiteReading) -> tuple[str, int | None, str]:
-    return reading.model, reading.step, reading.site
-
-
 def _span(values: list[float], log: bool) -> tuple[float, float]:
     """The ends of an axis: around 0 where it is linear, in powers of ten where not."""
     if not log:
-        low, high = min(0.0, *values), max(0.0, *values)
-        room = 0.06 * ((high - low) or 1.0)
-        return low - (room if low < 0 else 0.0), high + room
+        return from_zero(values)
     low, high = math.log10(min(values)), math.log10(max(values))
     room = max(0.06 * (high - low), (LEAST_DECADES - (high - low)) / 2)
     return low - room, high + room

@@ -11,19 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isoscope.results.reading import Reading
-from isoscope.show.charts import (
-    DASHES,
-    HEIGHT,
-    MARKS,
-    MOST_TICKS,
-    NULL,
-    Axis,
-    Chart,
-    Label,
-    Series,
-    Told,
-    null_line,
-)
+from isoscope.show import charts
+from isoscope.show.charts import DASHES, HEIGHT, MARKS, Axis, Chart, Label, Series, Told
 from isoscope.show.colours import MODELS, SOFT, Pair
 from isoscope.show.readings import LAYERED, SiteReading, unique
 
@@ -38,11 +27,10 @@ def telling(reading: SiteReading) -> Told:
     """The hover text of a reading: its value, interval, null, n, site and note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
     ends = f"95 % interval {reading.low:.6g} to {reading.high:.6g}" if reading.bounded else "no interval"
-    lines = [ends]
-    lines += [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
-    lines += [f"n {reading.n:,}"]
-    lines += [f"{reading.site}{step} of {reading.model}", *textwrap.wrap(reading.note, _WRAPPED)]
-    return Told(f"{reading.value:.6g}", f"  {reading.measure}", lines)
+    null = [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
+    lines = [ends, *null, f"n {reading.n:,}", f"{reading.site}{step} of {reading.model}"]
+    told = [*lines, *textwrap.wrap(reading.note, _WRAPPED)]
+    return Told(f"{reading.value:.6g}", f"  {reading.measure}", told)
 
 
 def wants_log(own: Sequence[SiteReading]) -> bool:
@@ -61,6 +49,14 @@ def range_of(own: Sequence[SiteReading], log: bool) -> tuple[float, float]:
     low, high = min(0.0, *shown), max(0.0, *shown)
     room = 0.06 * ((high - low) or 1.0)
     return low - room, high + room
+
+
+def from_zero(values: Sequence[float]) -> tuple[float, float]:
+    """The range of an axis that begins or ends at 0, or holds it, with room where values are."""
+    shown = [0.0, *filter(math.isfinite, values)]
+    low, high = min(shown), max(shown)
+    room = 0.06 * ((high - low) or 1.0)
+    return low - (room if low < 0 else 0.0), high + room
 
 
 def value_axis(own: Sequence[SiteReading]) -> Axis:
@@ -145,7 +141,7 @@ def _nulls(
     )
     drawn = [(SOFT, shared)] if alike else [(colours[name], line) for name, line in lines.items()]
     ordered = [(pair, dict(sorted(line.items()))) for pair, line in drawn if line]
-    return [null_line(list(line), list(line.values()), pair) for pair, line in ordered]
+    return [charts.null_line(list(line), list(line.values()), pair) for pair, line in ordered]
 
 
 def at(reading: SiteReading, along: str) -> int:
@@ -158,7 +154,7 @@ def _axis(own: Sequence[SiteReading], along: str) -> Axis:
         return Axis(along)
     numbered = sorted({r.place for r in own if r.kind in LAYERED})
     after = {r.place: r.site for r in own if r.kind not in LAYERED}
-    every = math.ceil(len(numbered) / MOST_TICKS) or 1
+    every = math.ceil(len(numbered) / charts.MOST_TICKS) or 1
     # the last number gives way to the word that stands after it
     ticks = {x: str(x) for x in numbered[::every] if not after or x <= numbered[-1] - every // 2}
     return Axis(
@@ -206,7 +202,7 @@ def rows_of_dots(
     if nulls:
         at_null = [one.number.null for one in nulls], [-float(one.row) for one in nulls]
         told = [one.told for one in nulls]
-        look = Series(NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
+        look = Series(charts.NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
         series.append(replace(look, size=2 * size))
     for name in unique(one.name for one in dots):
         own = [one for one in dots if one.name == name]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 import pandas as pd
 
@@ -58,18 +58,16 @@ def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told
     several = own["kind"].nunique() > 1
     layers = sorted({int(layer) for layer in own["layer"].dropna()})
     heads = int(own["head"].max()) + 1
-    groups = _groups(layers, max(1, MOST_HEADS // heads))
     found = []
-    for group in groups:
+    for group in _groups(layers, max(1, MOST_HEADS // heads)):
         panels = []
-        for measure in asked:
-            for kind in KINDS:
-                mine = own[(own["measure"] == measure) & (own["kind"] == kind)]
-                cells = _cells(mine[mine["layer"].isin(group)], axis)
-                if cells:
-                    title = heading_of(title_of(measure, told), "", kind if several else "")
-                    low, high = bounds(measure, own.loc[own["measure"].isin(alike(measure)), "value"])
-                    panels.append(Panel((measure,), title, "by head", _map(cells, axis, low, high)))
+        for measure, kind in product(asked, KINDS):
+            mine = own[(own["measure"] == measure) & (own["kind"] == kind) & own["layer"].isin(group)]
+            if len(mine):
+                title = heading_of(title_of(measure, told), "", kind if several else "")
+                low, high = bounds(measure, own.loc[own["measure"].isin(alike(measure)), "value"])
+                chart = _map(_cells(mine, axis), axis, low, high)
+                panels.append(Panel((measure,), title, "by head", chart))
         name = str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}"
         found += [(name, tuple(panels))] if panels else []
     return HeadsOverSteps(tuple(found))
@@ -88,12 +86,9 @@ def _groups(layers: list[int], room: int) -> list[list[int]]:
 
 
 def _cells(own: pd.DataFrame, axis: StepAxis) -> Cells:
-    at: dict[tuple[int, int], dict[int, float]] = {}
-    for layer, head, step, value in zip(own["layer"], own["head"], own["step"], own["value"], strict=True):
-        at.setdefault((int(layer), int(head)), {})[int(step)] = float(value)
-    return {
-        place: [values.get(step, math.nan) for step in axis.steps] for place, values in sorted(at.items())
-    }
+    table = own.pivot_table("value", ["layer", "head"], "step", aggfunc="last").reindex(columns=axis.steps)
+    lines = table.to_numpy(float).tolist()
+    return {(int(layer), int(head)): line for (layer, head), line in zip(table.index, lines, strict=True)}
 
 
 def _map(cells: Cells, axis: StepAxis, low: float, high: float) -> Chart:

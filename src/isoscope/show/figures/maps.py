@@ -21,7 +21,7 @@ from isoscope.show.charts import Told as Hover
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
-from isoscope.show.readings import SiteReading, models, read, steps
+from isoscope.show.readings import SiteReading, at_last, models, read
 
 CELL = 22
 """Pixels a layer where there are few; many share `TALLEST`."""
@@ -46,14 +46,14 @@ def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Pan
     drawn = []
     for measure, name, kind in product(MAPS.get(family, ()), models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
-        last = steps(own)[-1:]
-        own = [r for r in own if not last or r.step == last[0]]
-        if not any(r.known for r in own):
-            continue
-        title = heading_of(title_of(measure, told or {}), name if several else "", kind if crossed else "")
-        remark = f"by head, step {last[0]:,}" if last else "by head"
-        low, high = bounds(measure, [r.value for r in readings if r.measure in alike(measure)])
-        drawn.append(Panel((measure,), title, remark, head_map(own, low, high)))
+        own = at_last(own)
+        if any(r.known for r in own):
+            title = heading_of(
+                title_of(measure, told or {}), name if several else "", kind if crossed else ""
+            )
+            remark = "by head" if own[0].step is None else f"by head, step {own[0].step:,}"
+            low, high = bounds(measure, [r.value for r in readings if r.measure in alike(measure)])
+            drawn.append(Panel((measure,), title, remark, head_map(own, low, high)))
     return tuple(drawn)
 
 
@@ -64,11 +64,6 @@ def alike(measure: str) -> tuple[str, ...]:
     return tuple(name for name, how in SHOWN.items() if how.colours == "to the largest")
 
 
-def _usual(sizes: list[float]) -> float:
-    """The largest of all but the few that stand out."""
-    return sorted(sizes)[math.ceil(_MOST_HEADS * len(sizes)) - 1] or 1.0
-
-
 def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     """The values that the ends of the colours stand for, in maps of this measure alone."""
     found = [float(value) for value in values if math.isfinite(value)]
@@ -76,7 +71,8 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     if colours == "signed":
         return -1.0, 1.0
     if colours in ("unbounded", "unbounded, signed"):
-        high = _usual([abs(value) for value in found])
+        sizes = sorted(map(abs, found))
+        high = sizes[math.ceil(_MOST_HEADS * len(sizes)) - 1] or 1.0  # of all but the few that stand out
         return (-high if colours == "unbounded, signed" else 0.0), high
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
@@ -107,11 +103,7 @@ def colour_bar(
 ) -> list[tuple[float, str]]:
     """The ticks of a bar of colours; a sign at its ends where values lie beyond them."""
     there = [value for value in values if math.isfinite(value)]
-    over = [
-        "≤ " if min(there, default=low) < low else "",
-        "",
-        "≥ " if max(there, default=high) > high else "",
-    ]
+    over = "≤ " if min(there, default=low) < low else "", "", "≥ " if max(there, default=high) > high else ""
     ticks = [low + (high - low) * part for part in (0, 0.5, 1)]
     written = [short(10**tick if log else tick, 2) for tick in ticks]
     return [(tick, f"{more}{text}") for tick, more, text in zip(ticks, over, written, strict=True)]

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle, product
 
 import pandas as pd
 
 from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
 from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
-from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, wants_log
+from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, value_axis, wants_log
 from isoscope.show.measures import (
     SCALES,
     TOGETHER,
@@ -45,11 +46,9 @@ APART = 0.01
 """Curves of measures in one panel stand so much of the axis aside: about four pixels."""
 
 KINDS = {
-    "attention": "self-attention",
-    "cross_attention": "cross-attention",
-    "query_key": "self-attention",
-    "cross_query_key": "cross-attention",
-}
+    "attention": "self-attention", "cross_attention": "cross-attention",
+    "query_key": "self-attention", "cross_query_key": "cross-attention",
+}  # fmt: skip
 """What kinds of attention, and of its weights, are called where there are both."""
 
 _DOT, _ENDS = 40, 44  # pixels of a row of dots, and of the axis below
@@ -127,8 +126,9 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION, *QUERY_KEY)
     whole = read(rows[rows["head"].isna()])
     readings = [r for r in whole if r.known and r.kind in kinds and shown_in(r.measure, family, told)]
-    again = _again(unique(r.measure for r in readings), family, told)
-    readings = [r for r in readings if r.measure not in again]
+    of_family = {r.measure for r in readings if family_of(r.measure, told) == family}
+    beside = {m for group in TOGETHER.values() if of_family & set(group) for m in group}
+    readings = [r for r in readings if r.measure in of_family | beside]
     if len(steps(readings)) > 1:
         readings = [r for r in readings if r.step is not None]
     if not readings:
@@ -143,26 +143,17 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     return Drawn(tuple(drawn), key, across * len(plan.kinds))
 
 
-def _again(named: list[str], family: str, told: Told) -> set[str]:
-    """Measures of another family that would stand here without one of this family in their panel."""
-    own = {m for m in named if family_of(m, told) == family}
-    beside = {m for group in TOGETHER.values() if own & set(group) for m in group}
-    return set(named) - own - beside
-
-
 def palette(readings: Iterable[SiteReading]) -> dict[str, Pair]:
     """The colour of every model that was measured, the same in all figures of a page."""
     names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
-    return {name: MODELS[i % len(MODELS)] for i, name in enumerate(names)}
+    return dict(zip(names, cycle(MODELS), strict=False))
 
 
 def _drawn(readings: list[SiteReading], named: list[str]) -> list[str]:
     """Without those that another is drawn instead of, and counts of nothing where there is more."""
     named = [m for m in named if how_shown(m).instead not in named]
-    empty = [
-        m for m in named if how_shown(m).says_zero and not any(r.value for r in readings if r.measure == m)
-    ]
-    return [m for m in named if m not in empty] or named
+    counted = {r.measure for r in readings if r.value or not how_shown(r.measure).says_zero}
+    return [m for m in named if m in counted] or named
 
 
 def _plan(readings: list[SiteReading], family: str, colours: dict[str, Pair]) -> Plan:
@@ -197,71 +188,54 @@ def _groups(named: list[str], together: Mapping[str, Collection[str]]) -> list[t
 
 
 def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
-    alone = lone and len(plan.colours) == 1
+    alone, paired = lone and len(plan.colours) == 1, len(plan.kinds) > 1
     drawn: list[Panel] = []
-    for heading, group in _groups(
-        [m for m in named if not (alone and how_shown(m).beside in named)], TOGETHER
-    ):
+    whole = [m for m in named if not (alone and how_shown(m).beside in named)]
+    for heading, group in _groups(whole, TOGETHER):
         own = [r for r in readings if r.measure in group]
         other = [r for r in readings if alone and r.measure in named and how_shown(r.measure).beside in group]
         log = wants_log(own)
-        up = Axis(range=range_of(own + other, log), log=log)
+        draw = partial(curves, along=plan.along, up=Axis(range=range_of(own + other, log), log=log))
         remark = _remark(group, own, other, log, told)
         if plan.shares(group):
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
             for name, kind in product(plan.models, plan.kinds):
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
-                chart = _chart(shown, plan, _labelled(labels), key, up, apart=APART)
+                by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}
                 title = heading_of(heading, "" if lone else name, kind)
-                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
-            continue
-        if alone and len(plan.kinds) > 1:
+                panel = Panel(
+                    tuple(group), title, remark, draw(by_measure, key, apart=APART), tuple(key.items())
+                )
+                drawn += [panel] if shown else []
+        elif alone and paired:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
                 shown = [r for r in own if r.measure == measure]
-                chart = _chart(shown, plan, lambda r: KINDS[r.kind], key, up, apart=APART)
+                by_kind = {name: [r for r in shown if KINDS[r.kind] == name] for name in key}
+                chart = draw(by_kind, key, apart=APART)
                 drawn.append(Panel((measure,), title_of(measure, told), remark, chart, tuple(key.items())))
-            continue
-        for measure, facet, kind in product(group, plan.facets or ("",), plan.kinds):
-            shown = [
-                r for r in own if r.measure == measure and facet in ("", r.model) and kind in ("", r.kind)
-            ]
-            height = LARGE if measure == LARGEST else HEIGHT
-            chart = _chart(shown, plan, plan.shade, plan.colours, up, beside=other, height=height)
-            covered = (measure, *unique(r.measure for r in other))
-            title = heading_of(title_of(measure, told), facet, kind)
-            drawn += [Panel(covered, title, remark, chart)] if shown else []
-    if len(plan.kinds) > 1 and plan.along == "layer":
-        places = [r.place for r in readings]
-        ends = min(places) - 0.5, max(places) + 0.5
+        else:
+            for measure, facet, kind in product(group, plan.facets or ("",), plan.kinds):
+                shown = [r for r in own if r.measure == measure and facet in ("", r.model)]
+                shown = [r for r in shown if kind in ("", r.kind)]
+                by_shade = {name: [r for r in shown if plan.shade(r) == name] for name in plan.colours}
+                height = LARGE if measure == LARGEST else HEIGHT
+                chart = draw(by_shade, plan.colours, beside=other, height=height)
+                covered = (measure, *unique(r.measure for r in other))
+                title = heading_of(title_of(measure, told), facet, kind)
+                drawn += [Panel(covered, title, remark, chart)] if shown else []
+    if not paired:
+        return drawn
+    if plan.along == "layer":
+        ends = min(r.place for r in readings) - 0.5, max(r.place for r in readings) + 0.5
         drawn = [_ranged(panel, ends) for panel in drawn]
-    paired = tuple(KINDS.values()) if len(plan.kinds) > 1 else ("",)
-    return sorted(drawn, key=lambda panel: not panel.heading.endswith(paired))  # pairs side by side
-
-
-def _chart(
-    shown: list[SiteReading],
-    plan: Plan,
-    shade: Callable[[SiteReading], str],
-    colours: Mapping[str, Pair],
-    up: Axis,
-    *,
-    beside: list[SiteReading] | None = None,
-    apart: float = 0.0,
-    height: int = HEIGHT,
-) -> Chart:
-    groups = {name: [r for r in shown if shade(r) == name] for name in colours}
-    return curves(groups, colours, plan.along, beside=beside or (), up=up, apart=apart, height=height)
+    return sorted(drawn, key=lambda panel: not panel.heading.endswith(tuple(KINDS.values())))  # side by side
 
 
 def _ranged(panel: Panel, ends: tuple[float, float]) -> Panel:
     chart = panel.chart
     return replace(panel, chart=replace(chart, x=replace(chart.across, range=ends)))
-
-
-def _labelled(labels: Mapping[str, str]) -> Callable[[SiteReading], str]:
-    return lambda reading: labels[reading.measure]
 
 
 def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], log: bool, told: Told) -> str:
@@ -271,27 +245,20 @@ def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], 
 
 
 def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
-    drawn = []
+    drawn, several = [], len(plan.colours) > 1
     for heading, group in _groups(named, {**SCALES, **TOGETHER}):
         own = [r for r in readings if r.measure in group]
-        log = wants_log(own)
         titles = {m: TOGETHER.get(heading, {}).get(m) or title_of(m, told) for m in group}
         titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
-        lines = [
-            (m, name)
-            for m, name in product(titles, plan.colours)
-            if any((r.measure, r.model) == (m, name) for r in own)
-        ]
-        several = len(plan.colours) > 1
-        names = [
-            f"{titles[m]} · {n}" if several and len(titles) > 1 else n if several else titles[m]
-            for m, n in lines
-        ]
-        at = {line: i for i, line in enumerate(lines)}
-        dots = [dot_of(r, at[r.measure, r.model], plan.colours[r.model]) for r in own]
-        axis = Axis(range=range_of(own, log), log=log, grid=True, most=6)
+        there = {(r.measure, r.model) for r in own}
+        lines = [at for at in product(titles, plan.colours) if at in there]
+        names = [name if several else titles[m] for m, name in lines]
+        if several and len(titles) > 1:
+            names = [f"{titles[m]} · {name}" for m, name in lines]
+        dots = [dot_of(r, lines.index((r.measure, r.model)), plan.colours[r.model]) for r in own]
+        axis = replace(value_axis(own), grid=True)
         wrapped = ["\n".join(textwrap.wrap(name, _LETTERS)) for name in names]
         chart = rows_of_dots(wrapped, dots, axis, height=_ENDS + _DOT * len(lines))
-        heading = heading or title_of(group[0], told)
-        drawn.append(Panel(tuple(group), heading, "log scale" if log else "", chart))
+        title, remark = heading or title_of(group[0], told), "log scale" if axis.log else ""
+        drawn.append(Panel(tuple(group), title, remark, chart))
     return drawn

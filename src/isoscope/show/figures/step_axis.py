@@ -9,11 +9,13 @@ the schedule grows by a factor and has a place for 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from isoscope.show.charts import Axis
 
+Item = TypeVar("Item")
 MOST_STEPS = 80
 MOST_TICKS = 8
 _EARLY = 0.25
@@ -64,11 +66,12 @@ class StepAxis:
         if len(self.steps) <= MOST_TICKS:
             return self._apart([last, self.steps[0], *reversed(self.steps[1:-1])])
         if not self.log:
-            unit = _round_unit((last - self.steps[0]) / 5)
+            about = (last - self.steps[0]) / 5
+            power = 10 ** math.floor(math.log10(max(about, 1)))
+            unit = next(lead * power for lead in (1, 2, 5, 10) if lead * power >= about)
             return list(range(math.ceil(self.steps[0] / unit) * unit, last + 1, unit))
-        powers = range(len(str(last)))
-        candidates = [lead * 10**power for lead in (1, 3) for power in powers]
-        return self._apart([0, *(tick for tick in candidates if self.steps[0] <= tick <= last)])
+        round_ = [lead * 10**power for lead in (1, 3) for power in range(len(str(last)))]
+        return self._apart([0, *(tick for tick in round_ if self.steps[0] <= tick <= last)])
 
     def said(self) -> str:
         """What a reader must know of it."""
@@ -102,16 +105,9 @@ def step_axis(measured: Iterable[int], keep: Iterable[int] = ()) -> StepAxis:
     shown = set(every)
     if len(every) > MOST_STEPS:
         wanted = sorted(set(keep) & shown)[: MOST_STEPS // 2]
-        room = MOST_STEPS - len(wanted)
-        shown = {every[round(i * (len(every) - 1) / (room - 1))] for i in range(room)} | set(wanted)
+        shown = {*spaced(every, MOST_STEPS - len(wanted)), *wanted}
     early = sum(step - every[0] <= _EARLY * (every[-1] - every[0]) for step in every)
     return StepAxis(tuple(sorted(shown)), len(every), len(every) > 3 and early > len(every) / 2)
-
-
-def _round_unit(about: float) -> int:
-    """The next 1, 2 or 5 times a power of ten."""
-    power = 10 ** math.floor(math.log10(max(about, 1)))
-    return next((lead * power for lead in (1, 2, 5) if lead * power >= about), 10 * power)
 
 
 def across_steps(axis: StepAxis) -> Axis:
@@ -119,12 +115,12 @@ def across_steps(axis: StepAxis) -> Axis:
     return Axis("step", range=axis.range, ticks=[(axis.at(step), f"{step:,}") for step in axis.ticks()])
 
 
-def spaced(items: list[int], most: int) -> list[int]:
+def spaced(items: Sequence[Item], most: int) -> list[Item]:
     """At most `most` items, evenly spaced, the first and the last among them.
 
     >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
     [0, 2, 4, 6]
     """
     if len(items) <= most:
-        return items
+        return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

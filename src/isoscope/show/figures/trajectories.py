@@ -50,12 +50,9 @@ class Depths:
 
 def depths(readings: Sequence[SiteReading]) -> Depths:
     """The places of these readings, by depth; the attention of block i stands where layer i does."""
-    found = {
-        r.place: r.site if r.layer is None else f"layer {r.layer}"
-        for r in readings
-        if r.kind in (*PLACES, *ATTENTION)
-    }
-    return Depths(dict(sorted(found.items())))
+    placed = [r for r in readings if r.kind in (*PLACES, *ATTENTION)]
+    names = {r.place: r.site if r.layer is None else f"layer {r.layer}" for r in placed}
+    return Depths(dict(sorted(names.items())))
 
 
 def trajectory(own: Sequence[SiteReading], axis: StepAxis, places: Depths, *, mapped: bool) -> Chart:
@@ -71,22 +68,15 @@ def trajectory(own: Sequence[SiteReading], axis: StepAxis, places: Depths, *, ma
     for place in lined:
         line = [r for r in own if r.place == place]
         loop = line[0].kind == "training"  # of the loop, at no layer
-        name = "" if loop else places.names.get(place, "")
-        series.append(
-            replace(_line(line, axis, OWN if loop else places.colours[place]), name=name, keyed=name in keyed)
-        )
+        name, colour = ("", OWN) if loop else (places.names.get(place, ""), places.colours[place])
+        series.append(replace(_line(line, axis, colour), name=name, keyed=name in keyed))
     few = f"{len(lined)} of {len(sites)} layers as lines" if len(lined) < len(sites) else ""
     return Chart(
-        "",
-        across_steps(axis),
-        Axis(range=(low, high), log=log),
-        series,
-        map=_map(own, sites, axis, places, log) if mapped else None,
+        "", across_steps(axis), Axis(range=(low, high), log=log), series,
+        map=_map(own, sites, axis, places, log) if mapped else None, digits=4,
         remark=", ".join(filter(None, [few, "log scale" if log else ""])),
-        height=LARGE if mapped else HEIGHT,
-        digits=4,
-        margin={"t": 20, "r": 48 if mapped else 12},
-    )
+        height=LARGE if mapped else HEIGHT, margin={"t": 20, "r": 48 if mapped else 12},
+    )  # fmt: skip
 
 
 def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
@@ -114,14 +104,11 @@ def _null(own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> lis
     """One dashed line where all layers have nearly the same null."""
     nulls = {step: [r.null for r in own if r.step == step and math.isfinite(r.null)] for step in axis.steps}
     shown = [step for step in axis.steps if nulls[step] and (not log or min(nulls[step]) > 0)]
-    if not shown or any(_size(nulls[step], log) > _ALIKE * span for step in shown):
+    ends = [(min(nulls[step]), max(nulls[step])) for step in shown]
+    if not shown or any((math.log10(b / a) if log else b - a) > _ALIKE * span for a, b in ends):
         return []
     mean = [sum(nulls[step]) / len(nulls[step]) for step in shown]
     return [replace(null_line([axis.at(step) for step in shown], mean), pattern=Told("", "null {y:.3g}"))]
-
-
-def _size(values: list[float], log: bool) -> float:
-    return math.log10(max(values) / min(values)) if log else max(values) - min(values)
 
 
 def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: Depths, log: bool) -> Map:
@@ -135,7 +122,7 @@ def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: D
     names = [places.names.get(place, str(place)).removeprefix("layer ") for place in sites]
     return Map(
         [axis.at(step) for step in axis.steps], names, cells, low, high if high > low else low + 1,
-        Axis("layer", ticks=[(names[i], names[i]) for i in spaced(list(range(len(names))), 6)], down=True),
+        Axis("layer", ticks=[(name, name) for name in spaced(names, 6)], down=True),
         colour_bar(low, high, found, log=log), signed=not log and low < 0,
         pattern=Told("{text}" if log else "{z:.4g}", "  layer {y}", ["step {cell}"]),
         text=[["" if math.isnan(v) else f"{v:.4g}" for v in line] for line in values] if log else (),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from isoscope.show.colours import Pair
-from isoscope.show.figures.clouds import Album, album
+from isoscope.show.figures.albums import Album, Line
+from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
 from isoscope.show.figures.maps import maps
 from isoscope.show.figures.panels import Drawn, Panel, figures
@@ -45,7 +46,7 @@ class Section:
     maps: tuple[Panel, ...]
     drawn: Drawn
     explained: tuple[Explanation, ...]
-    clouds: Album | None = None
+    clouds: Album[list[Line]] | None = None
     trained: Trained | None = None
     changes: str = ""
 
@@ -57,7 +58,7 @@ class Section:
     @property
     def panels(self) -> list[Panel]:
         """All its panels."""
-        clouds = self.clouds.panels if self.clouds else ()
+        clouds = self.clouds.panels.values() if self.clouds else ()
         trained = self.trained.panels if self.trained else ()
         return [*self.large, *self.small, *self.maps, *trained, *clouds]
 

@@ -1,64 +1,86 @@
 """The weights of one head, picked by layer and head: its eigenvalues, ρ(t), and its measured attention.
 
-Decided here: of a head that has more eigenvalues than fit on the page those of largest |λ| are shown. The
-head shown first is the one that its weights localise most: of those in a regime that is decided, the one of
-largest |tr W|/‖W‖.
+The forms are empty: `weights.js` fills them with the head that is picked. Predicted ρ and measured attention
+stand in two panels, never on one axis: ρ is a probability, attention is given in units of an even one, and
+only the places where the two are high or low can be compared. Decided here: of a head that has more
+eigenvalues than fit on the page those of largest |λ| are shown. The head shown first is the one that its
+weights localise most: of those in a regime that is decided, the one of largest |tr W|/‖W‖.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from isoscope.show.figures.albums import MOST, Head, along, called, fitting, rounded
-from isoscope.show.figures.panels import KINDS, Panel
-from isoscope.show.figures.weights.propagation import LINES, OTHERS, THIS, eigenvalues, lines
-from isoscope.show.readings import QUERY_KEY, at_last, models, read
+from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.colours import MEASURES, MODELS, SOFT, Pair
+from isoscope.show.figures import albums
+from isoscope.show.figures.albums import MOST, Album, Head, Line
+from isoscope.show.figures.panels import Panel
+from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import UNDECIDED, regime_of
 
-Line = list[list[float | None]]
-"""x and y of one series."""
+HEIGHT = 300
 
+THIS, OTHERS = ("this head", MODELS[0]), ("the layer’s other heads", SOFT)
+LINES: dict[str, dict[str, tuple[str, Pair]]] = {
+    "predicted": {"predicted": ("W of this head", MODELS[0]), "random": ("random W", SOFT)},
+    "measured": {"measured": ("measured", MEASURES[0]), "softmax": ("of a walk through W", MEASURES[2])},
+}
+"""The two panels of lines, and the series of each with its label and colour."""
+
+_MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
+_DASHES = {"random": "dash", "softmax": "dot"}
+
+Given = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+"""x and y of each series."""
+_FORM = ([0.0], [0.0])
 _HEADINGS = {
     "spectrum": "Eigenvalues of W",
     "predicted": "Where signal passes, predicted",
     "measured": "Where the last query attends",
 }
-_SERIES = [("spectrum", "eigenvalue"), *((panel, one) for panel, group in LINES.items() for one in group)]
+_SERIES = {"spectrum": ["eigenvalue"], **{panel: list(lines) for panel, lines in LINES.items()}}
 
 
-@dataclass(frozen=True)
-class HeadAlbum:
-    """Forms by name, the series of every head, what units and layers are called, and the head shown first."""
-
-    panels: dict[str, Panel]
-    units: tuple[str, ...]
-    kinds: dict[str, str]
-    heads: dict[Head, dict[str, Line]]
-    first: Head
-
-    @property
-    def along(self) -> str:
-        """What the units are: steps of training, or something else."""
-        return along(self.units)
-
-    def series(self, panel: str) -> list[str]:
-        """The series of one panel, in the order of its form."""
-        return [series for name, series in _SERIES if name == panel]
-
-    def data(self) -> dict[str, object]:
-        """What the page carries: a head is its name and its series by name."""
-        return {
-            "units": self.units,
-            "kinds": self.kinds,
-            "first": list(self.heads).index(self.first),
-            "heads": [[*head, series] for head, series in self.heads.items()],
-        }
+def eigenvalues(points: Given | None = None) -> Chart:
+    """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
+    series = [
+        Series(
+            name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair,
+            opacity=0.5 if size == 3 else 0.9, pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]),
+        )
+        for (name, pair), size in ((OTHERS, 3), (THIS, 6))
+    ]  # fmt: skip
+    up = Axis("imaginary part", zero=True, most=5, grid=False)
+    across = Axis("real part", zero=True, most=5, line=False)
+    return Chart("", across, up, series, equal=True, height=HEIGHT, margin=_MARGIN)
 
 
-def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> HeadAlbum | None:
+def lines(panel: str, points: Given | None = None) -> Chart:
+    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1.
+
+    Without points it is a form, in which the page's script puts those of the head that is picked.
+    """
+    series = [
+        Series(
+            name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
+            pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]),
+        )
+        for one, (name, pair) in LINES[panel].items()
+        if points is None or one in points
+    ]  # fmt: skip
+    up = Axis("ρ, chance to pass", range=(0, 1.04))
+    if panel == "measured":
+        up = Axis("attention, even = 1", floor=True)
+        series.append(Series("even", [0, 1], [1, 1], colour=SOFT, dash="dash", width=1.5))
+    across = Axis("place of the key, t/T", range=(0, 1), most=5)
+    return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
+
+
+def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[dict[str, Line]] | None:
     """The pictures there are of the weights of heads; None where there is none."""
     if points is None:
         return None
@@ -66,33 +88,22 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> HeadAlbum | None:
     own = own.dropna(subset=["layer", "head"])
     if own.empty:
         return None
-    units = fitting(own, 4 * MOST)
-    found = _heads(own[own["unit"].isin(units)], units)
-    there = {series for each in found.values() for series in each}
-    panels = {
-        name: _panel(name, there) for name in _HEADINGS if any(s in there for p, s in _SERIES if p == name)
-    }
-    kinds = {kind: KINDS[kind] for kind in QUERY_KEY if any(head[1] == kind for head in found)}
-    return HeadAlbum(panels, called(units), kinds if len(kinds) > 1 else {}, found, _first(found, rows))
+    units = albums.fitting(own, 4 * MOST)
+    parts = albums.by_head(_largest(own[own["unit"].isin(units)]), units)
+    found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
+    there = {series for lines in found.values() for series in lines}
+    panels = {name: _panel(name, there) for name, series in _SERIES.items() if there & set(series)}
+    return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
 
 
-def _heads(points: pd.DataFrame, units: list[str]) -> dict[Head, dict[str, Line]]:
-    number = max(1, points.groupby(["unit", "kind", "layer", "head"]).ngroups)
-    found: dict[Head, dict[str, Line]] = {}
-    known = [series for _, series in _SERIES]
-    for (unit, kind, layer, head, series), own in points.groupby(
-        ["unit", "kind", "layer", "head", "series"], sort=False
-    ):
-        if series not in known:
-            continue
-        at = units.index(str(unit)), str(kind), int(str(layer)), int(str(head))
-        if series == "eigenvalue":
-            size = (own["x"] ** 2 + own["y"] ** 2).sort_values(ascending=False, kind="stable")
-            own = own.loc[size.index[: max(1, MOST // number)]]
-        found.setdefault(at, {})[str(series)] = [list(map(rounded, own[axis])) for axis in ("x", "y")]
-    return dict(
-        sorted(found.items(), key=lambda item: (item[0][0], QUERY_KEY.index(item[0][1]), *item[0][2:]))
-    )
+def _largest(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of known series, with as many eigenvalues of each head as fit, those of largest |λ|."""
+    by = ["unit", "kind", "layer", "head"]
+    most = max(1, MOST // max(1, points.groupby(by).ngroups))
+    is_eigenvalue = points["series"] == "eigenvalue"
+    size = (points["x"] ** 2 + points["y"] ** 2)[is_eigenvalue].sort_values(ascending=False, kind="stable")
+    lines = points[points["series"].isin([one for panel in LINES.values() for one in panel])]
+    return pd.concat([points.loc[size.index].groupby(by).head(most), lines])
 
 
 def _panel(name: str, there: set[str]) -> Panel:
@@ -103,15 +114,9 @@ def _panel(name: str, there: set[str]) -> Panel:
 
 
 def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame) -> Head:
-    last = [head for head in found if head[0] == max(unit for unit, *_ in found)]
-    readings = read(rows[rows["head"].notna() & rows["measure"].isin(["trace", "frobenius"])])
-    readings = at_last([r for r in readings if r.known])
-    if len(models(readings)) != 1:  # which of them the last unit is of is not told
-        return last[0]
-    scales = {(r.kind, r.layer, r.head): r.value for r in readings if r.measure == "frobenius"}
-    pull = {
-        (r.kind, r.layer, r.head): (regime_of(r) != UNDECIDED, abs(r.value) / scale)
-        for r in readings
-        if r.measure == "trace" and (scale := scales.get((r.kind, r.layer, r.head), 0.0)) > 0
-    }
-    return max(last, key=lambda head: pull.get(head[1:], (False, -math.inf)))
+    pull = {}
+    for head, known in albums.known_of_heads(rows, ("trace", "frobenius")).items():
+        trace, scale = known.get("trace"), known.get("frobenius")
+        if trace and scale and scale.value > 0:
+            pull[head] = regime_of(trace) != UNDECIDED, abs(trace.value) / scale.value
+    return max(albums.of_last_unit(found), key=lambda head: pull.get(head[1:], (False, -math.inf)))

@@ -47,6 +47,11 @@ _EVEN = 0.012  # half the width of the area of even attention, of asinh θ
 Pairs = list[tuple[SiteReading, SiteReading]]
 """The trace and the scale of each head."""
 
+_RING = Series(
+    "chosen", [None], [None], style="dots", size=18, hollow=True, colour=INK, opacity=1, keyed=False
+)
+"""A ring that the page's script puts around the head that is picked."""
+
 _TICKS = [sign * lead * 10.0**power for sign in (-1, 1) for power in range(6) for lead in (1, 3)]
 
 AREAS: dict[str, tuple[Pair, Pair]] = {
@@ -69,23 +74,27 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     readings = [r for r in readings if r.known]
     several, both = len(models(readings)) > 1, len({r.kind for r in readings}) > 1
     found: list[tuple[str, str, Pairs]] = []
-    for (across, up), name, kind in product(TRACES.items(), models(readings), QUERY_KEY):
+    for across, name, kind in product(TRACES, models(readings), QUERY_KEY):
         own = at_last([r for r in readings if (r.model, r.kind) == (name, kind)])
-        scales = {(r.layer, r.head): r for r in own if r.measure == up and r.value > 0}
-        traces = [r for r in own if r.measure == across and (r.layer, r.head) in scales]
         title = heading_of(HEADINGS[across], name if several else "", kind if both else "")
-        found += [(across, title, [(r, scales[r.layer, r.head]) for r in traces])] if traces else []
+        pairs = pairs_of(own, across)
+        found += [(across, title, pairs)] if pairs else []
     frame = plane_frame([pair for _, _, pairs in found for pair in pairs])
-    return tuple(
-        Panel(
-            (across, TRACES[across]),
-            title,
-            REMARKS[across],
-            _ringed(plane(pairs, frame, length)),
-            _key(pairs),
-        )
-        for across, title, pairs in found
-    )
+    panels = []
+    for across, title, pairs in found:
+        chart, there = plane(pairs, frame, length), {regime_of(trace) for trace, _ in pairs}
+        key = tuple((one.label, one.colour) for name, one in REGIMES.items() if name in there)
+        chart = replace(chart, series=[*chart.series, _RING])
+        panels.append(Panel((across, TRACES[across]), title, REMARKS[across], chart, key))
+    return tuple(panels)
+
+
+def pairs_of(readings: Iterable[SiteReading], trace: str) -> Pairs:
+    """The trace and the scale of every head that has both."""
+    known = [r for r in readings if r.known]
+    scales = {(r.kind, r.layer, r.head): r for r in known if r.measure == TRACES[trace]}
+    pairs = [(r, scales.get((r.kind, r.layer, r.head))) for r in known if r.measure == trace]
+    return [(r, scale) for r, scale in pairs if scale is not None and scale.value > 0]
 
 
 def plane_frame(pairs: Pairs) -> tuple[float, float, float]:
@@ -93,11 +102,6 @@ def plane_frame(pairs: Pairs) -> tuple[float, float, float]:
     far = max((FAR, *(1.3 * abs(trace.value) for trace, _ in pairs)))
     low = min((LEAST, *(scale.value / 1.4 for _, scale in pairs)))
     return far, low, max((MOST, *(1.4 * scale.value for _, scale in pairs)))
-
-
-def _key(pairs: Pairs) -> tuple[tuple[str, Pair], ...]:
-    there = {regime_of(trace) for trace, _ in pairs}
-    return tuple((one.label, one.colour) for name, one in REGIMES.items() if name in there)
 
 
 def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -> Chart:
@@ -120,28 +124,14 @@ def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -
     across = [tick for tick in (0.0, *_TICKS) if abs(tick) <= far]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     up = [10.0**power for power in powers if low <= 10.0**power <= high]
-    ends = math.log10(low), math.log10(high)
     grounds, labels = _areas(far, low, high, length)
     return Chart(
-        "",
-        Axis(
-            "trace of W", (-math.asinh(far), math.asinh(far)), zero=True,
-            ticks=[(math.asinh(tick), short(tick)) for tick in across],
-        ),
-        Axis("scale of W, ‖W‖", ends, grid=False, ticks=[(math.log10(tick), short(tick)) for tick in up]),
-        series,
-        grounds=grounds,
-        labels=labels,
-        height=HEIGHT,
+        "", Axis("trace of W", (-math.asinh(far), math.asinh(far)), zero=True,
+                 ticks=[(math.asinh(tick), short(tick)) for tick in across]),
+        Axis("scale of W, ‖W‖", (math.log10(low), math.log10(high)), grid=False,
+             ticks=[(math.log10(tick), short(tick)) for tick in up]),
+        series, grounds=grounds, labels=labels, height=HEIGHT,
     )  # fmt: skip
-
-
-def _ringed(chart: Chart) -> Chart:
-    """With a ring that the page's script puts around the head that is picked."""
-    ring = Series(
-        "chosen", [None], [None], style="dots", size=18, hollow=True, colour=INK, opacity=1, keyed=False
-    )
-    return replace(chart, series=[*chart.series, ring])
 
 
 def _areas(far: float, low: float, high: float, length: int | None) -> tuple[list[Ground], list[Label]]:

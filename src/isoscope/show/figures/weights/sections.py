@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.maps import maps
 from isoscope.show.figures.panels import Drawn, Panel, figures
 from isoscope.show.figures.weights import norms, planes, vocabulary
-from isoscope.show.figures.weights.heads import HeadAlbum, heads
+from isoscope.show.figures.weights.heads import heads
 from isoscope.show.figures.weights.vocabulary import HIDDEN, VOCABULARY, Grid
 from isoscope.show.measures import FAMILIES, Family, Told, in_order
 from isoscope.show.readings import QUERY_KEY
@@ -27,13 +28,11 @@ WEIGHED: dict[str, Callable[[str], bool]] = {
 }
 """The sections, and whether a kind of site is in each."""
 
-
 _SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}
 """Measures of other families that a section shows, and so explains."""
 
 _DASHED = {"softmax_agreement": "other heads"}
 """What the null of a panel is called here, where it is not that of random W."""
-
 _NOTHING = Drawn(())
 
 
@@ -50,7 +49,7 @@ class WeightSection:
     words: str
     measures: tuple[str, ...]
     large: tuple[Panel, ...] = ()
-    heads: HeadAlbum | None = None
+    heads: Album[dict[str, Line]] | None = None
     maps: tuple[Panel, ...] = ()
     small: Drawn = _NOTHING
     tables: tuple[Grid, ...] = ()
@@ -93,10 +92,19 @@ def weight_sections(
         own = rows[rows["kind"].isin(mine)]
         measures = in_order(map(str, own["measure"].drop_duplicates()), family)
         measures = [m for m in measures if m in (*FAMILIES[family].measures, *_SHOWN.get(family, ()))]
-        if own["value"].notna().any():
-            beside = rows[rows["kind"].isin([*mine, *HIDDEN])] if family == "vocabulary" else own
-            section = WeightSection(family, words(beside, family), tuple(measures))
-            found.append(_MADE[family](section, beside, points, told, length))
+        if not own["value"].notna().any():
+            continue
+        beside = rows[rows["kind"].isin([*mine, *HIDDEN])] if family == "vocabulary" else own
+        section = WeightSection(family, words(beside, family), tuple(measures))
+        if family == "query_key":
+            section = _localisation(section, own, points, told, length)
+        elif family == "vocabulary":
+            tables = vocabulary.tables(beside, told)
+            section = replace(section, large=vocabulary.scatters(points), tables=tables)
+        else:
+            stages = Drawn(norms.stages(own, told))
+            section = replace(section, small=stages, lines=tuple(norms.weights(own, told)))
+        found.append(section)
     return found
 
 
@@ -107,35 +115,11 @@ def _localisation(
     here = {measure: {**told.get(measure, {}), "family": "query_key"} for measure in section.measures}
     drawn = figures(rows, "query_key", here)  # whatever family the run tells: the section is of the site
     covered = {panel.measures[0] for panel in mapped}
-    small = tuple(_captioned(panel) for panel in drawn.panels if panel.measures[0] not in covered)
-    return replace(
-        section,
-        large=planes.planes(rows, length),
-        heads=heads(points, rows),
-        maps=mapped,
-        small=Drawn(small, drawn.key, drawn.across),
-    )
-
-
-def _captioned(panel: Panel) -> Panel:
-    """With a caption that is short and stays in one line, so that panels side by side look alike."""
-    called = _DASHED.get(panel.measures[0], "random W")
-    return replace(
-        panel, remark=panel.remark.replace("random weights", called).replace(" ", "\N{NO-BREAK SPACE}")
-    )
-
-
-def _vocabulary(
-    section: WeightSection, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
-) -> WeightSection:
-    return replace(section, large=vocabulary.scatters(points), tables=vocabulary.tables(rows, told))
-
-
-def _norm(
-    section: WeightSection, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
-) -> WeightSection:
-    drawn = norms.stages(rows, told)
-    return replace(section, small=Drawn(drawn), lines=tuple(norms.weights(rows, told)))
-
-
-_MADE = {"query_key": _localisation, "vocabulary": _vocabulary, "norm": _norm}
+    small = []
+    for panel in drawn.panels:
+        called = _DASHED.get(panel.measures[0], "random W")
+        remark = panel.remark.replace("random weights", called).replace(" ", "\N{NO-BREAK SPACE}")
+        # short and in one line, so that panels side by side look alike
+        small += [replace(panel, remark=remark)] if panel.measures[0] not in covered else []
+    drawn, large = replace(drawn, panels=tuple(small)), planes.planes(rows, length)
+    return replace(section, large=large, heads=heads(points, rows), maps=mapped, small=drawn)

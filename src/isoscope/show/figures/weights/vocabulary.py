@@ -9,8 +9,8 @@ few rows that lie far outside are cut off and counted in the panel's remark.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, product
 
 import pandas as pd
 
@@ -22,7 +22,7 @@ from isoscope.show.figures.albums import rounded
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.readings import SiteReading, at_last, models, read, unique
+from isoscope.show.readings import SiteReading, at_last, models, read
 
 FORMS = {"": "as it is", "_centred": "centred", "_without_top": "without its top directions"}
 SIDES = {"input_vocabulary": "Input vocabulary", "output_vocabulary": "Output vocabulary"}
@@ -33,25 +33,12 @@ HIDDEN = ("norm_output", "output", "layer")
 """Where hidden states leave the model: the first of these that is there stands beside the vocabulary."""
 
 MEASURES = (
-    "mean_cosine",
-    "mean_cosine_between",
-    "relative_drift",
-    "drift",
-    "mean_norm",
-    "isoscore",
-    "participation_ratio",
-    "effective_rank",
-    "top_share",
-    "partition_isotropy_unit",
-    "partition_isotropy",
-    "partition_isotropy_one_sign",
-    "partition_isotropy_first",
-    "partition_isotropy_second",
-    "partition_isotropy_float32",
-    "singular_entropy",
-    "frequency_norm_correlation",
+    "mean_cosine", "mean_cosine_between", "relative_drift", "drift", "mean_norm", "isoscore",
+    "participation_ratio", "effective_rank", "top_share", "partition_isotropy_unit", "partition_isotropy",
+    "partition_isotropy_one_sign", "partition_isotropy_first", "partition_isotropy_second",
+    "partition_isotropy_float32", "singular_entropy", "frequency_norm_correlation",
     "frequency_drift_correlation",
-)
+)  # fmt: skip
 """The lines of the table; other measures of these sites are in the table of rows."""
 
 ROUNDED = 1e-5
@@ -87,45 +74,34 @@ class Grid:
 
 
 def tables(rows: pd.DataFrame, told: Told) -> tuple[Grid, ...]:
-    """One table a model, at its last step: a line a measure, a column a matrix that is there."""
+    """One table per model, at its last step: a line per measure, a column per matrix that is there."""
     readings = [r for r in read(rows[rows["head"].isna()]) if r.known]
-    vocabulary = [r for r in readings if r.kind in VOCABULARY]
-    names = models(vocabulary)
-    return tuple(
-        _table([r for r in readings if r.model == name], name if len(names) > 1 else "", told)
-        for name in names
-    )
+    names = models(r for r in readings if r.kind in VOCABULARY)
+    own = {name: at_last([r for r in readings if r.model == name]) for name in names}
+    return tuple(_table(own[name], name if len(names) > 1 else "", told) for name in names)
 
 
-def _table(readings: list[SiteReading], heading: str, told: Told) -> Grid:
-    own = at_last(readings)
+def _table(own: list[SiteReading], heading: str, told: Told) -> Grid:
     columns = [kind for kind in VOCABULARY if any(r.kind == kind for r in own)]
-    hidden = hidden_states(own)
-    groups = [
-        (SIDES[side], [kind for kind in columns if kind.startswith(side)])
-        for side in SIDES
-        if any(kind.startswith(side) for kind in columns)
-    ]
     labels = [FORMS[kind.removeprefix(side)] for side in SIDES for kind in columns if kind.startswith(side)]
+    spans = [(name, sum(kind.startswith(side) for kind in columns)) for side, name in SIDES.items()]
     at = {(r.measure, r.kind): r for r in own if r.kind in columns}
-    at |= {(r.measure, "hidden"): r for r in hidden}
-    spans = [(name, len(kinds)) for name, kinds in groups]
+    there = {measure for measure, _ in at} - {"mean_cosine_between"}  # of rows it is the other again
+    hidden = _hidden_states(own)
     if hidden:
         columns, labels = [*columns, "hidden"], [*labels, hidden[0].site.replace("norm-output", "final norm")]
         spans = [*spans, ("Hidden states", 1)]
-    there = {measure for measure, kind in at if kind != "hidden"} - {"mean_cosine_between"}
-    there |= {
-        r.measure for r in hidden if r.measure == "mean_cosine_between"
-    }  # of rows it is the other again
+        at |= {(r.measure, "hidden"): r for r in hidden}
+        there |= {r.measure for r in hidden} & {"mean_cosine_between"}
     lines = [
         (title_of(measure, told), tuple(_entry(at.get((measure, kind))) for kind in columns))
         for measure in MEASURES
         if measure in there
     ]
-    return Grid(heading, tuple(spans), tuple(labels), tuple(lines))
+    return Grid(heading, tuple(span for span in spans if span[1]), tuple(labels), tuple(lines))
 
 
-def hidden_states(own: list[SiteReading]) -> list[SiteReading]:
+def _hidden_states(own: list[SiteReading]) -> list[SiteReading]:
     """What is known of the vectors that leave the model: at the norm, the output, or the deepest layer."""
     kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
     there = [r for r in own if r.kind == kind]
@@ -138,15 +114,9 @@ def _entry(reading: SiteReading | None) -> Entry | None:
         return None
     null = short(reading.null) if math.isfinite(reading.null) else ""
     words = [
-        reading.site,
-        f"{reading.value:.6g}",
-        f"95 % interval {reading.interval}" if reading.bounded else "",
-    ]
-    words += [
-        f"null {reading.null:.6g}" if null else "",
-        f"n {reading.n:,}" if reading.n else "",
-        reading.note,
-    ]
+        reading.site, f"{reading.value:.6g}", f"95 % interval {reading.interval}" if reading.bounded else "",
+        f"null {reading.null:.6g}" if null else "", f"n {reading.n:,}" if reading.n else "", reading.note,
+    ]  # fmt: skip
     centred = reading.kind in VOCABULARY and reading.kind not in SIDES
     removed = centred and reading.measure in ("drift", "relative_drift") and reading.value < ROUNDED
     return Entry(short(0.0 if removed else reading.value), null, ", ".join(filter(None, words)))
@@ -156,47 +126,25 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
     """The rows of each matrix on its first two singular directions: raw and centred, side by side."""
     if points is None:
         return ()
-    own = points[(points["picture"] == "svd") & points["kind"].isin(VOCABULARY)]
+    own = points[(points["picture"] == "svd") & points["kind"].isin(list(SIDES))]
+    own = own[(own[["x", "y"]].abs() < math.inf).all(axis=1) & (own["unit"] == own["unit"].iloc[-1:].max())]
     drawn = []
-    for unit in unique(map(str, own["unit"]))[-1:]:
-        for kind, label in SIDES.items():
-            there = own[(own["unit"] == unit) & (own["kind"] == kind)]
-            most = _reach(there)
-            for series, how in (("raw", "as it is"), ("centred", "centred")):
-                mine = there[there["series"] == series]
-                mine = mine[(mine["x"].abs() < math.inf) & (mine["y"].abs() < math.inf)]
-                if len(mine):
-                    outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
-                    remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
-                    drawn.append(Panel((), f"{label}, {how}", remark, _scatter(mine, most)))
+    for (kind, label), (series, how) in product(SIDES.items(), (("raw", "as it is"), ("centred", "centred"))):
+        far = own.loc[own["kind"] == kind, ["x", "y"]].abs().max(axis=1)
+        most = 1.08 * float(far.quantile(CUT)) or 1.0
+        mine = own[(own["kind"] == kind) & (own["series"] == series)]
+        if len(mine):
+            outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
+            remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
+            drawn.append(Panel((), f"{label}, {how}", remark, _scatter(mine, most)))
     return tuple(drawn)
-
-
-def _reach(points: pd.DataFrame) -> float:
-    if points.empty:
-        return 1.0
-    far = points[["x", "y"]].abs().max(axis=1, skipna=False)
-    far = far[far < math.inf]
-    if far.empty:
-        return 1.0
-    return 1.08 * float(far.quantile(CUT)) or 1.0
 
 
 def _scatter(points: pd.DataFrame, most: float) -> Chart:
     x, y = (list(map(rounded, points[axis])) for axis in ("x", "y"))
-    rows = Series(
-        "rows",
-        x,
-        y,
-        style="dots",
-        size=4,
-        opacity=0.45,
-        colour=MODELS[0],
-        pattern=Hover("", "{x:.3g}, {y:.3g}"),
+    told = Hover("", "{x:.3g}, {y:.3g}")
+    rows = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=told)
+    across, up = (
+        Axis(f"{which} direction", (-most, most), zero=True, most=5) for which in ("first", "second")
     )
-    ends = (-most, most)
-    return Chart(
-        "", Axis("first direction", ends, zero=True, most=5),
-        Axis("second direction", ends, zero=True, most=5, grid=False), [rows, ORIGIN], equal=True,
-        height=HEIGHT,
-    )  # fmt: skip
+    return Chart("", across, replace(up, grid=False), [rows, ORIGIN], equal=True, height=HEIGHT)
