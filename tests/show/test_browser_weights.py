@@ -123,7 +123,7 @@ def test_both_albums_live_on_one_page(browser: Any, tmp_path: Path) -> None:
     opened = Opened(browser, file)
     opened.unfold()
     opened.page.locator("#clouds-head").select_option(label="0")
-    opened.page.locator("#weights-head").select_option(label="9")
+    opened.page.locator("#weighed-head").select_option(label="9")
     assert opened.page.locator(".clouds [role=status]").inner_text().startswith("layer 2, head 0")
     assert opened.page.locator(STATUS).inner_text().endswith("head 9")
     assert opened.complaints == []

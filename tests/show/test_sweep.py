@@ -23,6 +23,7 @@ from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.library import carried
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
+from isoscope.show.page.section import Section
 from isoscope.show.page.training import training
 from tests.show.drawn import figure_of
 from tests.show.made_sweep import JUMP, STEPS, a_sweep, finding, moving, named
@@ -32,7 +33,7 @@ def text_of(folder: RunFolder) -> str:
     return sweep_page(folder).replace(carried(), "")
 
 
-def sections_of(folder: RunFolder) -> dict[str, object]:
+def sections_of(folder: RunFolder) -> dict[str, Section]:
     read = read_sweep(folder)
     along = training(read.rows, read.facts, folder.run.measures, read.axis)
     return {section.family: section for section in _sections(along, read)}
@@ -51,7 +52,7 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
     assert text.index('id="integrity"') < text.index('id="directions"') < text.index('id="changes"')
     assert "11 checkpoints from step 0 to step 1,000 were measured, 1 failed and 2 may not be" in text
     sections = sections_of(folder)
-    for panel in sections["directions"].trained.large:  # type: ignore[attr-defined]
+    for panel in sections["directions"].large:
         (mark,) = [one for one in figure_of(panel).layout.annotations if "same weights" in str(one.hovertext)]
         assert mark.x == pytest.approx(step_axis([s for s in STEPS if s != 128]).at(8))
 
@@ -83,7 +84,7 @@ def test_nothing_wrong_is_said_too(tmp_path: Path) -> None:
 
 def test_changes_are_marked_on_the_line_of_their_layer(tmp_path: Path) -> None:
     folder = a_sweep(tmp_path)
-    panel = sections_of(folder)["directions"].trained.large[0]  # type: ignore[attr-defined]
+    panel = sections_of(folder)["directions"].large[0]
     axis = step_axis(STEPS)
     marks = [t for t in figure_of(panel).data if t.type == "scatter" and t.mode == "markers"]
     assert len(marks) == 4 and {x for trace in marks for x in trace.x} == {axis.at(JUMP)}
@@ -96,7 +97,7 @@ def test_changes_are_marked_on_the_line_of_their_layer(tmp_path: Path) -> None:
     (bars,) = [t for t in figure_of(panel).data if t.type == "scatter" and t.line.width == 5]
     assert list(bars.x[:3]) == [axis.at(32), axis.at(64), None]
     assert "after step 32, by step 64 (95 %)" in marks[0].hovertext[0]
-    drift = sections_of(folder)["drift"].trained.large[0]  # type: ignore[attr-defined]
+    drift = sections_of(folder)["drift"].large[0]
     turned = [t for t in figure_of(drift).data if t.type == "scatter" and t.mode == "markers"]
     assert {trace.marker.symbol for trace in turned} == {"triangle-up"}
 
@@ -112,7 +113,7 @@ def test_changes_are_told_by_where_they_fall(tmp_path: Path) -> None:
 
 def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
     section = sections_of(a_sweep(tmp_path))["checkpoints"]
-    first, last = section.maps  # type: ignore[attr-defined]
+    first, last = section.maps
     assert [panel.heading for panel in (first, last)] == [
         "CKA of two checkpoints · layer 0", "CKA of two checkpoints · layer 3",
     ]  # fmt: skip
@@ -122,14 +123,14 @@ def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
     assert np.allclose(z, z.T, equal_nan=True)
     assert z[0, 3] == pytest.approx(0.25) and math.isnan(z[1, 5]) and not math.isnan(z[0, 1])
     assert np.diag(z) == pytest.approx(np.ones(12))
-    assert "CKA with the last checkpoint is above 0.9 in layer 0 from step 512 on" in section.words  # type: ignore[attr-defined]
+    assert "CKA with the last checkpoint is above 0.9 in layer 0 from step 512 on" in section.words
 
 
 def test_entropy_with_drift_by_layer_and_by_head(tmp_path: Path) -> None:
     section = sections_of(a_sweep(tmp_path))["entropy-and-drift"]
-    assert len(section.small) == 2 and len(section.maps) == 4  # type: ignore[attr-defined]
-    assert np.array(figure_of(section.maps[0]).data[0].z).shape == (3, 2)  # type: ignore[attr-defined]
-    words = section.words  # type: ignore[attr-defined]
+    assert len(section.small) == 2 and len(section.maps) == 4
+    assert np.array(figure_of(section.maps[0]).data[0].z).shape == (3, 2)
+    words = section.words
     assert (
         "the drift of the queries at −0.90 in the median head; with p < 0.01 it is 6 below 0, of 6 heads"
         in words
@@ -140,16 +141,16 @@ def test_entropy_with_drift_by_layer_and_by_head(tmp_path: Path) -> None:
 
 def test_heads_are_drawn_over_steps_with_their_drift(tmp_path: Path) -> None:
     section = sections_of(a_sweep(tmp_path))["queries"]
-    drawn = [panel.measures[0] for panel in section.trained.heads.panels]  # type: ignore[attr-defined]
+    drawn = [panel.measures[0] for panel in section.heads.panels]
     assert drawn == ["query_key_cosine", "query_relative_drift", "key_relative_drift"]
 
 
 def test_weights_run_along_the_steps(tmp_path: Path) -> None:
     sections = sections_of(a_sweep(tmp_path, weights=True))
-    assert [p.measures[0] for p in sections["query_key"].trained.large] == ["trace", "frobenius"]  # type: ignore[attr-defined]
-    (vocabulary,) = sections["vocabulary"].trained.small  # type: ignore[attr-defined]
+    assert [p.measures[0] for p in sections["query_key"].large] == ["trace", "frobenius"]
+    (vocabulary,) = sections["vocabulary"].small
     assert len([t for t in figure_of(vocabulary).data if t.mode == "lines+markers"]) == 2
-    assert [name for name, _ in sections["vocabulary"].drawn.key] == [  # type: ignore[attr-defined]
+    assert list(sections["vocabulary"].key) == [
         "input vocabulary", "output vocabulary centred",
     ]  # fmt: skip
     assert "norm" in sections
@@ -170,9 +171,8 @@ def test_the_steps_of_a_head_can_be_played(tmp_path: Path) -> None:
 
 def test_every_figure_along_the_steps_can_be_put_on_the_other_axis(tmp_path: Path) -> None:
     for section in sections_of(a_sweep(tmp_path)).values():
-        trained = section.trained  # type: ignore[attr-defined]
-        heads = trained.heads.panels if trained and trained.heads else []
-        for panel in [*trained.large, *trained.small, *heads] if trained else []:
+        heads = section.heads.panels if section.heads else []
+        for panel in [*section.large, *section.small, *heads] if section.places else []:
             meta = figure_of(panel).layout.meta
             assert meta["log"] is True and meta["first"] == 1
             assert meta["other"]["range"][1] > 1000 and "1,000" in meta["other"]["ticktext"]

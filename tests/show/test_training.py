@@ -19,7 +19,8 @@ from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory
 from isoscope.show.page.alarms import Mark, marked, watch
 from isoscope.show.page.page import page
-from isoscope.show.page.training import is_training, trained, training
+from isoscope.show.page.section import trained_section
+from isoscope.show.page.training import is_training, training
 from isoscope.show.readings import read
 from isoscope.show.say.broken import first_not_finite, rows_while_whole, while_whole
 from isoscope.show.say.cost import cost, told_once
@@ -225,7 +226,7 @@ def test_the_first_nan_is_told_even_where_no_alarm_was() -> None:
 def test_every_figure_along_the_steps_has_the_marks() -> None:
     of = training(watched(STEPS), facts(STEPS, {25: [alarm(25)]}), a_training().measures)
     for family in ("directions", "drift", "attention", "training"):
-        made = trained(of, family)
+        made = trained_section(of, None, family)
         assert made is not None
         heads = made.heads.panels if made.heads else []
         for panel in (*made.large, *made.small, *heads):

@@ -16,7 +16,7 @@ from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, plain_section
+from isoscope.show.page.section import Section, explanations
 from isoscope.show.readings import unique
 
 ISOTROPIC = "grey: an isotropic cloud"
@@ -52,7 +52,7 @@ def advise_sections(found: Findings, said: Sequence[Said], told: Told) -> list[S
         ("repair", PARTS["repair"], SHOWN_OF, _repairs(found)),
     )
     return [
-        plain_section(
+        Section(
             name, Family(heading, asks, ()), panels, words=texts[name],
             key=dict(KEY) if name in ("space", "repair") else {},
             explained=explanations(unique(m for panel in panels for m in panel.measures), told),

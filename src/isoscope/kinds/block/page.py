@@ -21,7 +21,7 @@ from isoscope.show.colours import MODELS, Pair
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, plain_section
+from isoscope.show.page.section import Section, explanations
 
 _ENDS = (("layer", 0, "enters"), ("layer", 1, "leaves"))
 _ATTENTION = (
@@ -108,7 +108,7 @@ def block_sections(
     words = {"ends" if passed.empty else "passes": of_norms, "attention": _HOW}
     measures = {"ends": ("mean_cosine", "mean_norm", "relative_drift"), "attention": _ATTENTION}
     return [
-        plain_section(
+        Section(
             name, Family(heading, asks, ()), panels, words=words.get(name, ""),
             key=key if len(key) > 1 else {}, explained=explanations(measures.get(name, ()), told),
         )

@@ -20,7 +20,7 @@ from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, plain_section
+from isoscope.show.page.section import Section, explanations
 
 _DOTS = (
     "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "
@@ -74,7 +74,7 @@ def contrast_sections(
         own = {arm: colours[arm] for arm in beside}
         words = "\n".join([_DOTS.format(arms[0]), *findings(whole, told), CHANCE])
         told_of = explanations(measures, told)
-        found.append(plain_section("differences", family, apart, words=words, key=own, explained=told_of))
+        found.append(Section("differences", family, apart, words=words, key=own, explained=told_of))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]
         drawn = [
@@ -88,5 +88,5 @@ def contrast_sections(
         name = LAYER if layer == 0 else f"Layer {layer}"
         words = span(differences[differences["layer"] == layer])
         family = Family(name, "Every trial against the entropy of its attention", (), folded=bool(layer))
-        found.append(plain_section(f"layer-{layer}", family, drawn, words=words, key=colours))
+        found.append(Section(f"layer-{layer}", family, drawn, words=words, key=colours))
     return found

@@ -29,7 +29,7 @@ from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Family, Told, title_of
 from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, plain_section, section_of
+from isoscope.show.page.section import Section, explanations, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
@@ -67,7 +67,7 @@ def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
         drawn = [Panel((), chart.title, chart.remark, chart) for chart in charts]
         measures = unique([ACROSS, *(each.measure for each in found if is_main(each.measure))])
         words, told_of = f"{finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(measures, told)
-        sections.append(plain_section("arrows", family, drawn, words=words, key=shared, explained=told_of))
+        sections.append(Section("arrows", family, drawn, words=words, key=shared, explained=told_of))
     there = places(found)
     for place in there:
         here = [each for each in found if each.place == place]
@@ -84,7 +84,7 @@ def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
         changed = [measure for measure in measures if not is_main(measure)]
         name = here[0].site.replace(" ", "-")
         told_of = explanations(changed, told)
-        sections.append(plain_section(name, family, drawn, key=repaired, explained=told_of))
+        sections.append(Section(name, family, drawn, key=repaired, explained=told_of))
     of_scores = [m for m in rows["measure"].drop_duplicates() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(of_scores)]
     sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]

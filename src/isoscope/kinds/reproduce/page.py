@@ -6,13 +6,8 @@ The page shows the verdicts and figures of a paper; rows stay in their files. A 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-
-import jinja2
-from markupsafe import Markup, escape
 
 from isoscope.kinds.reproduce.judged import claims_of
 from isoscope.papers.claims import called
@@ -21,14 +16,10 @@ from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, prepared
-from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.show.draw.plotly.charts import figure
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
-from isoscope.show.packed import written
-from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
+from isoscope.show.page.markup import coded, rendered
 from isoscope.show.page.section import Explanation, explanations
-from isoscope.show.page.tables import facts_table
 
 _ROW, _WIDTH, _HEIGHT = 3, 2.3, 1.9  # printed panels in a row, and their inches
 _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
@@ -94,28 +85,16 @@ def paper_page(
 ) -> str:
     """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
     drawn = [_drawn(each, run) for each in claims]
-    own = asset("page.js")
     colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
-    return _template().render(
-        run=run,
-        citation=citation,
-        headline=said,
-        claims=drawn,
-        absent=[(name, _coded(why)) for name, why in absent.items()],
-        question=facts_table(run.question),
-        versions=facts_table(run.versions),
-        facts=[
-            (unit, facts_table(known, without=("notes", "title", "expected", "said", "verdict")))
-            for unit, known in facts.items()
-        ],
-        dashes=_DASHES,
-        css=Markup(asset("page.css") + asset("paper.css")),
-        library=Markup(carried()),
-        script=Markup(own),
-        policy=content_policy(library(), own),
-        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])),
-        figure_json=lambda one: embedded_json(written(figure(one.chart))),
-    )
+    values = {
+        "citation": citation,
+        "headline": said,
+        "claims": drawn,
+        "absent": [(name, coded(why)) for name, why in absent.items()],
+        "dashes": _DASHES,
+    }
+    without = ("notes", "title", "expected", "said", "verdict")
+    return rendered("paper.html", run, facts, colours, values, without)
 
 
 def _drawn(told: ClaimTold, run: Run) -> Drawn:
@@ -135,22 +114,6 @@ def printed_claim(charts: Sequence[Chart]) -> dict[str, bytes]:
     from isoscope.show.draw.matplotlib.sheet import in_rows, printed
 
     return printed(in_rows(prepared(charts), _ROW), (_WIDTH, _HEIGHT), more=(0.0, 0.3))
-
-
-def _coded(text: str) -> Markup:
-    """Escaped, with what stands between backticks set as code.
-
-    >>> _coded("see `a<b`")
-    Markup('see <code>a&lt;b</code>')
-    """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-@cache
-def _template() -> jinja2.Template:
-    own = templates()
-    own.filters["coded"] = _coded
-    return own.get_template("paper.html")
 
 
 def _told(found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]) -> list[ClaimTold]:

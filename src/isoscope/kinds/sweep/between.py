@@ -21,7 +21,7 @@ from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.figures.trajectories import HEIGHT as SMALL
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.measures import Family, Told, title_of
-from isoscope.show.page.section import Section, explanations, plain_section
+from isoscope.show.page.section import Section, explanations
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
@@ -55,7 +55,7 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     family = Family("Changes", "When does a measure jump or turn, and how sure is the place?", ())
     explained = explanations(("jump", "turn", "stray"), told)
     if not found:
-        return plain_section("changes", family, (), words=words, explained=explained)
+        return Section("changes", family, (), words=words, explained=explained)
     x: list[float] = []
     counted: dict[str, list[int]] = {what: [] for what in ("jump", "turn")}
     for a, b in pairwise(axis.steps):
@@ -70,7 +70,7 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     chart = Chart("", across_steps(axis), up, series, height=SMALL, margin={"t": 20})
     key = tuple(zip(("jump", "turn"), MEASURES, strict=False))
     panel = Panel(("jump",), "Where changes fall", "series whose interval covers the step", chart, key)
-    return plain_section("changes", family, [panel], words=words, explained=explained)
+    return Section("changes", family, [panel], words=words, explained=explained)
 
 
 def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> Section | None:
@@ -96,7 +96,7 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     shown_places = _with(places, _placed(readings, places))
     named = [m for m in (PAIRS, *_ALONG) if (own["measure"] == m).any()]
     explained, key = explanations(named, told), dict(shown_places.key)
-    return plain_section("checkpoints", family, lines, words=words, key=key, maps=maps, explained=explained)
+    return Section("checkpoints", family, lines, words=words, key=key, maps=maps, explained=explained)
 
 
 def _placed(readings: list[SiteReading], places: Depths) -> list[SiteReading]:
@@ -167,7 +167,7 @@ def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
     words = correlation_words(every)
     words = f"{words}\n{_CURVES}" if words else ""
     explained = explanations(named, told)
-    return plain_section("entropy-and-drift", family, panels, words=words, maps=maps, explained=explained)
+    return Section("entropy-and-drift", family, panels, words=words, maps=maps, explained=explained)
 
 
 def _named(drift: str) -> list[str]:

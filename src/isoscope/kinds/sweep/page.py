@@ -80,7 +80,7 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
     shown += [*weight_trajectories(of), *((section, seen_readings) for section in rest)]
     changes, marks = changes_of(read.between), _marks(read.findings)
     for section, readings in shown:
-        places = section.trained.places if section.trained else of.places
+        places = section.places or of.places
         change = partial(
             _marked, changes=changes, readings=readings, axis=of.axis, places=places, marks=marks
         )
@@ -101,14 +101,11 @@ def _marked(
 
 def _along_steps(section: Section, change: Callable[[Panel], Panel]) -> Section:
     """The section with its panels along the steps changed."""
-    of = section.trained
-    if of is not None:
-        heads = of.heads.each(change) if of.heads else None
-        large, small = tuple(map(change, of.large)), tuple(map(change, of.small))
-        return replace(section, trained=replace(of, large=large, small=small, heads=heads))
-    if section.family in ("changes", "checkpoints"):
-        return replace(section, small=tuple(map(change, section.small)))
-    return section
+    if section.places is None and section.family not in ("changes", "checkpoints"):
+        return section
+    heads = section.heads.each(change) if section.heads else None
+    large, small = list(map(change, section.large)), list(map(change, section.small))
+    return replace(section, large=large, small=small, heads=heads)
 
 
 def _doubted(findings: tuple[Finding, ...]) -> list[int]:

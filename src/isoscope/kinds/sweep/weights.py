@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isoscope.show.figures.heads_over_steps import heads_over_steps
-from isoscope.show.figures.panels import Drawn, Panel
-from isoscope.show.figures.trajectories import Depths, trajectory
+from isoscope.show.figures.panels import Panel
+from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights.sections import WEIGHED
-from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of, title_of
+from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of
 from isoscope.show.page.section import Section, explanations
-from isoscope.show.page.training import Trained, Training
+from isoscope.show.page.training import Training, step_panel
 from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed
 
@@ -47,29 +47,21 @@ def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | N
     for measure in named:
         mine = [r for r in own if r.measure == measure]
         mapped = family == "query_key" and len(panels) < _MAPPED
-        chart = trajectory(mine, of.axis, places, mapped=mapped)
-        null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
-        panels.append(
-            Panel(
-                (measure,), title_of(measure, of.told), ", ".join(filter(None, [null, chart.remark])), chart
-            )
-        )
+        panels.append(step_panel(mine, of.axis, places, of.told, mapped=mapped))
     wide = _MAPPED if family == "query_key" else 0
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
-    trained = Trained(tuple(panels[:wide]), tuple(panels[wide:]), None, heads, places)
     first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
     asks = FAMILIES[family]
     section = Section(
-        family=family,
-        shown=Family(asks.heading, asks.asks, ()),
-        words="",
-        large=(),
-        small=(),
-        maps=(),
-        drawn=Drawn(tuple(panels), places.key),
+        family,
+        Family(asks.heading, asks.asks, ()),
+        small=panels[wide:],
+        key=dict(places.key),
         explained=explanations(named, of.told),
-        trained=trained,
+        large=panels[:wide],
+        places=places,
         changes="\n".join(filter(None, first)),
+        heads=heads,
     )
     return section, own
 

@@ -1,13 +1,14 @@
 """What went wrong in a training run, and when: the alarms that its units recorded, and the first NaN.
 
-Decided here: an alarm that stays on is told once for a site, at the first step. What was on watch is told as
-well, since "no alarm" says nothing without it; an alarm whose measure was not taken was not on watch.
+Decided here: an alarm that stays on is reported once per site, at the first step. What was on watch is
+reported as well, since "no alarm" says nothing without it; an alarm whose measure was not taken was not on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pandas as pd
 
@@ -18,13 +19,14 @@ from isoscope.show.readings import read
 from isoscope.show.say.broken import NOT_FINITE, first_not_finite, not_finite
 
 NEEDS = {
-    "not_a_number": NOT_FINITE,
-    "entropy_collapse": ("normalised_entropy",),
-    "rank_collapse": ("rank_residual",),
-    "score_growth": ("largest_score",),
+    "not_a_number": NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
+    "rank_collapse": ("rank_residual",), "score_growth": ("largest_score",),
     "drift_takes_over": ("drift_share",),
-}
+}  # fmt: skip
 """The measures that an alarm reads, by the name of its function; any of them will do."""
+Facts = Mapping[str, Mapping[str, object]]
+"""What is known of each unit of a run."""
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -58,53 +60,52 @@ class Watch:
 
     @property
     def silence(self) -> str:
-        """What is said where no alarm went off: that is good news only if one could have."""
+        """The sentence where no alarm went off: that is good news only if one could have."""
         if not self.on:
             return "No alarm could go off: nothing that they read was measured."
-        return (
-            "No alarm went off at the one look."
-            if self.looks == 1
-            else f"No alarm went off at any of the {self.looks:,} looks."
-        )
+        looks = "the one look" if self.looks == 1 else f"any of the {self.looks:,} looks"
+        return f"No alarm went off at {looks}."
 
     @property
     def marks(self) -> tuple[Mark, ...]:
         """One for each step at which something began."""
-        found: dict[int, list[Told]] = {}
+        begun: dict[int, list[Told]] = {}
         for alarm in self.told:
-            found.setdefault(alarm.step, []).append(alarm)
+            begun.setdefault(alarm.step, []).append(alarm)
         first = {alarm.name: alarm.step for alarm in reversed(self.told)}
         return tuple(
-            Mark(step, tuple(alarm.words for alarm in begun), any(first[a.name] == step for a in begun))
-            for step, begun in found.items()
+            Mark(step, tuple(alarm.words for alarm in alarms), any(first[a.name] == step for a in alarms))
+            for step, alarms in begun.items()
         )
 
 
-def watch(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> Watch | None:
+def watch(rows: pd.DataFrame, facts: Facts) -> Watch | None:
     """What the alarms of a run said; None where it had none and nothing went wrong."""
-    told: dict[tuple[str, str], Told] = {}
-    for alarm in sorted(_recorded(facts), key=lambda alarm: alarm.step):
-        key = alarm.name, alarm.site
-        told[key] = replace(told[key], times=told[key].times + 1) if key in told else alarm
     bad = rows[rows["measure"].isin(NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
-    first = first_not_finite(read(bad))
-    for key, alarm in told.items():
+    told: dict[tuple[str, str], Told] = {}
+    for alarm in sorted(_alarms(facts), key=lambda alarm: alarm.step):
+        before = told.setdefault((alarm.name, alarm.site), replace(alarm, times=0))
+        times = before.times + 1
         if alarm.name == "not_finite":  # it is recorded only while its beginning is among the recent steps
-            on = bad.loc[bad["step"] >= alarm.step, "step"].nunique()
-            told[key] = replace(alarm, times=max(on, 1))
+            times = max(bad.loc[bad["step"] >= before.step, "step"].nunique(), 1)
+        told[alarm.name, alarm.site] = replace(before, times=times)
+    first = first_not_finite(read(bad))
     if first is not None and not any(alarm.name == "not_finite" for alarm in told.values()):
         words = f"{not_finite(first)}; no alarm was on watch for it."
         told["not_finite", first.site] = Told("not_finite", first.step or 0, first.site, words)
-    watched = _watched(facts)
+    watched = {
+        str(name): str(words) or str(name).replace("_", " ")
+        for listed in recorded(facts, "watched", dict)
+        for name, words in listed.items()
+    }
     if not told and not watched:
         return None
     measured = set(rows["measure"].drop_duplicates())
     off = {name for name in watched if name in NEEDS and measured.isdisjoint(NEEDS[name])}
-    said = {name: words or name.replace("_", " ") for name, words in watched.items()}
     return Watch(
         tuple(sorted(told.values(), key=lambda alarm: alarm.step)),
-        tuple(words for name, words in said.items() if name not in off),
-        tuple(f"{words} ({NEEDS[name][0]} was not measured)" for name, words in said.items() if name in off),
+        tuple(words for name, words in watched.items() if name not in off),
+        tuple(f"{watched[name]} ({NEEDS[name][0]} was not measured)" for name in watched if name in off),
         rows["step"].nunique(),
     )
 
@@ -115,20 +116,15 @@ def marked(panel: Panel, axis: StepAxis, marks: Iterable[Mark]) -> Panel:
     return replace(panel, chart=replace(panel.chart, alarms=[*panel.chart.alarms, *alarms]))
 
 
-def _recorded(facts: Mapping[str, Mapping[str, object]]) -> list[Told]:
-    found = []
-    for known in facts.values():
-        listed = known.get("alarms")
-        for one in listed if isinstance(listed, list | tuple) else ():
-            if isinstance(one, Mapping) and {"name", "step", "site", "words"} <= one.keys():
-                found.append(Told(*(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))))
-    return found
+def recorded(facts: Facts, name: str, *kinds: type[_Kind]) -> list[_Kind]:
+    """What the units recorded under a name, where it is of one of these types."""
+    return [listed for known in facts.values() if isinstance(listed := known.get(name), kinds)]
 
 
-def _watched(facts: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for known in facts.values():
-        listed = known.get("watched")
-        if isinstance(listed, Mapping):
-            found |= {str(name): str(words) for name, words in listed.items()}
-    return found
+def _alarms(facts: Facts) -> list[Told]:
+    return [
+        Told(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))
+        for listed in recorded(facts, "alarms", list, tuple)
+        for one in listed
+        if isinstance(one, Mapping) and {"name", "step", "site", "words"} <= one.keys()
+    ]

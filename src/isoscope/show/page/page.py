@@ -1,41 +1,26 @@
-"""One page from one run: a single file that opens from disk and asks nothing of the network.
-
-Decided here: jinja2 escapes all text; figures travel as JSON in which `<`, `>` and `&` are written as
-escapes, so no name can end a script. The policy in the page's head allows two scripts by their SHA-256 and
-nothing else: the page's own, and the one that draws, which the page carries compressed (`library`).
-"""
+"""One page from one run: a single file that opens from disk and asks nothing of the network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from isoscope.results.run import Run
-from isoscope.show.colours import GRID, INK, PAPER, SOFT
-from isoscope.show.draw.plotly.charts import figure
-from isoscope.show.draw.plotly.library import carried, library
 from isoscope.show.figures.clouds import MARKS, SERIES
-from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
-from isoscope.show.measures import FAMILIES, family_of, title_of
-from isoscope.show.packed import written
-from isoscope.show.page.markup import asset, content_policy, embedded_json, templates
+from isoscope.show.figures.weights.sections import is_weighed, weight_sections
+from isoscope.show.measures import FAMILIES, family_of
+from isoscope.show.page.alarms import watch
+from isoscope.show.page.markup import rendered
 from isoscope.show.page.section import Section, explanations, section_of, trained_section
-from isoscope.show.page.tables import MOST_ROWS, NUMBERS, columns, facts_table, notes, table
-from isoscope.show.page.training import Training, first_look, is_training, training
+from isoscope.show.page.swept import Swept
+from isoscope.show.page.tables import MOST_ROWS, notes, table
+from isoscope.show.page.training import is_training, probed, training
 from isoscope.show.readings import unique
 from isoscope.show.say.cost import cost, told_once
 from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
 from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
-
-if TYPE_CHECKING:
-    from isoscope.show.page.swept import Swept
-
-_SCRIPTS = ("page.js", "table.js", "picker.js", "clouds.js", "weights.js", "sweep.js")
 
 
 def page(
@@ -51,91 +36,47 @@ def page(
     """The text of `report.html`.
 
     `facts` is what is known of each unit (its "notes" are shown as notes), `points` those of its pictures.
-    Where `sections` are given they stand in place of one a family, and `said` is the headline. Of a sweep
+    Where `sections` are given they stand in place of one per family, and `said` is the headline. Of a sweep
     `swept` is what stands on top, with the rows of its steps as a training run has them.
     """
     of = swept.training if swept else training(rows, facts, run.measures) if is_training(run, rows) else None
-    told, every, spoken = run.measures, swept.total if swept else len(rows), rows
-    went_wrong = of.watch if of else None if swept else first_look(run, rows, facts)
+    told, total, spoken, listed, noted = run.measures, swept.total if swept else len(rows), rows, rows, rows
+    remarks, first, left_out = facts, [], f"The first {MOST_ROWS:,} rows are here"
+    went_wrong = watch(probed(rows), facts) if not swept and is_training(run, rows, looks=0) else None
     if of is not None:
-        told, rows, spoken = of.told, of.site_rows(), of.spoken
-    seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
-    named = [str(m) for m in seen["measure"].drop_duplicates()]
-    first = [] if of is None else ["directions", "training"]  # what the headline speaks of, then the loss
-    families = unique([*first, *FAMILIES, *(family_of(m, told) for m in named)])
-    make = partial(section_of, seen, told, points) if of is None else partial(trained_section, of, points)
+        told, rows, spoken, listed = of.told, of.site_rows(), of.spoken, of.last_rows(heads=False)
+        went_wrong, remarks = of.watch, told_once(facts)
+        noted = of.every[of.every["note"].fillna("") != ""]
+        first = ["directions", "training"]  # what the headline speaks of, then the loss
+        left_out = f"The rows of sites at the last step, {of.axis.steps[-1]:,}, are here"
     if sections is None:
-        sections = [section for f in families if f != "health" and (section := make(f))]
-    weighed = [] if of and swept else weight_sections(rows, points, told, _length(run), sentences)
-    own = "".join(map(asset, _SCRIPTS))
-    shown = table(rows if of is None else of.last_rows(heads=False), told)
-    return _template().render(
-        run=run,
-        headline=headline(spoken) if said is None else said,
-        scale_of_words=SCALE_OF_WORDS,
-        scale_of_weights=SCALE_OF_WEIGHTS,
-        weighed=weighed,
-        sections=sections,
-        foldable=bool(weighed) or not all(section.shown.folded for section in sections),
-        health=sentences(spoken, "health"),
-        notes=notes(rows, facts) if of is None else notes(_noted(of.every), told_once(facts)),
-        columns=columns(shown),
-        table=shown,
-        total=every,
-        table_of=_table_of(shown, every, of),
-        went_wrong=went_wrong,
-        of_steps=swept.about if swept else _of_steps(of, facts),
-        swept=swept,
-        right=NUMBERS,
-        question=facts_table(run.question),
-        versions=facts_table(run.versions),
-        facts=[
-            (unit, lines)
-            for unit, known in facts.items()
-            if (lines := facts_table(known, without=("notes", "budget note")))
-        ],
-        css=Markup(asset("page.css")),
-        library=Markup(carried()),
-        script=Markup(own),
-        policy=content_policy(library(), own),
-        dark=embedded_json(_dark([*weighed, *sections])),
-        title_of=lambda measure: title_of(measure, told),
-        explanations=lambda measures: explanations(measures, told),
-        figure_json=lambda panel: embedded_json(written(figure(panel.chart))),
-        points_json=lambda clouds: embedded_json(clouds.data()),
-        marks=[(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
-    )
-
-
-def _of_steps(of: Training | None, facts: Mapping[str, Mapping[str, object]]) -> str:
-    return " ".join(filter(None, [of.axis.said(), cost(facts)])) if of else ""
-
-
-def _noted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that have a note."""
-    return rows[rows["note"].fillna("") != ""]
-
-
-def _table_of(shown: Sequence[object], every: int, of: Training | None) -> str:
-    """Which rows the table holds, where it does not hold all."""
-    if len(shown) == every:
-        return ""
-    if of is None:
-        return f"The first {MOST_ROWS:,} rows are here"
-    return f"The rows of sites at the last step, {of.axis.steps[-1]:,}, are here"
-
-
-def _length(run: Run) -> int | None:
-    """The length of the sequences that regimes were told for, where it was asked."""
-    asked = run.question.get("length")
-    return asked if isinstance(asked, int) else None
-
-
-def _dark(sections: Iterable[Section | WeightSection]) -> dict[str, str]:
-    charts = [panel.chart for section in sections for panel in section.panels]
-    return dict([INK, SOFT, GRID, PAPER, *(pair for chart in charts for pair in chart.colours)])
-
-
-@cache
-def _template() -> jinja2.Template:
-    return templates().get_template("page.html")
+        seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
+        families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
+        make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
+        named = unique([*first, *FAMILIES, *families])
+        sections = [section for family in named if family != "health" and (section := make(family))]
+    length = run.question.get("length")  # of the sequences that regimes are stated for
+    length = length if isinstance(length, int) else None
+    weighed = [] if of and swept else weight_sections(rows, points, told, length, sentences)
+    shown = table(listed, told)
+    panels = [panel for of_weights in weighed for panel in of_weights.panels]
+    panels += [panel for section in sections for panel in section.panels]
+    values = {
+        "headline": headline(spoken) if said is None else said,
+        "scale_of_words": SCALE_OF_WORDS,
+        "scale_of_weights": SCALE_OF_WEIGHTS,
+        "weighed": [(section, explanations(section.measures, told)) for section in weighed],
+        "sections": sections,
+        "foldable": bool(weighed) or not all(section.shown.folded for section in sections),
+        "health": sentences(spoken, "health"),
+        "notes": notes(noted, remarks),
+        "table": shown,
+        "total": total,
+        "table_of": "" if len(shown) == total else left_out,
+        "went_wrong": went_wrong,
+        "of_steps": swept.about if swept else f"{of.axis.said()} {cost(facts)}".strip() if of else "",
+        "swept": swept,
+        "marks": [(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
+    }
+    colours = [pair for panel in panels for pair in panel.chart.colours]
+    return rendered("page.html", run, facts, colours, values)

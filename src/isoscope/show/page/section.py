@@ -1,4 +1,4 @@
-"""The sections of a page: one a family, its question, what it says, and its panels.
+"""The sections of a page: one per family, with its question, what it says, and its panels.
 
 A training run shows each family along its steps, every other run along its layers.
 """
@@ -6,7 +6,7 @@ A training run shows each family along its steps, every other run along its laye
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -14,10 +14,13 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
+from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
 from isoscope.show.figures.maps import maps
-from isoscope.show.figures.panels import Drawn, Panel, figures
+from isoscope.show.figures.panels import Panel, figures
+from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.page.training import Trained, Training, live_figures, trained
+from isoscope.show.page.alarms import marked
+from isoscope.show.page.training import Training, along_steps, live_panels, profile
 from isoscope.show.readings import ATTENTION, PLACES, read, unique
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import CLAIM, LIVE, sentences
@@ -27,119 +30,116 @@ _ALONG = (*PLACES, *ATTENTION, "training")
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
 
 Explanation = tuple[str, str, tuple[tuple[str, str], ...]]
-"""A measure's name, its title, and the parts of what the run tells of it."""
+"""A measure's name, its title, and the parts of its explanation."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A family on the page: its question, what it says, its panels: the claim's large in front, maps last.
+    """A family on the page: its question, its panels, what it says, and the key that its panels share.
 
-    `clouds` are the pictures of queries and keys, in their section. Of a training run `trained` are its
-    figures along the steps, and `changes` what they say.
+    `large` panels stand in front, `maps` last; `clouds` are the pictures of queries and keys. A section along
+    the steps has the `places` of its lines, what they say (`changes`), a `profile` by layer and its `heads`.
     """
 
     family: str
     shown: Family
-    words: str
-    large: tuple[Panel, ...]
-    small: tuple[Panel, ...]
-    maps: tuple[Panel, ...]
-    drawn: Drawn
-    explained: tuple[Explanation, ...]
+    small: Sequence[Panel] = ()
+    words: str = ""
+    key: Mapping[str, Pair] = field(default_factory=dict)
+    maps: Sequence[Panel] = ()
+    explained: tuple[Explanation, ...] = ()
+    large: Sequence[Panel] = ()
+    across: int = 1
     clouds: Album[list[Line]] | None = None
-    trained: Trained | None = None
+    places: Depths | None = None
     changes: str = ""
+    profile: Panel | None = None
+    heads: HeadsOverSteps | None = None
 
     @property
     def id(self) -> str:
-        """What a link to it is called."""
+        """The fragment that links to it."""
         return self.family.replace(" ", "-")
 
     @property
     def panels(self) -> list[Panel]:
         """All its panels."""
+        profile = [self.profile] if self.profile else []
+        heads = self.heads.panels if self.heads else ()
         clouds = self.clouds.panels.values() if self.clouds else ()
-        trained = self.trained.panels if self.trained else ()
-        return [*self.large, *self.small, *self.maps, *trained, *clouds]
+        return [*self.large, *self.small, *self.maps, *profile, *heads, *clouds]
 
     @property
     def wide(self) -> bool:
         """Whether panels stand two in a row: two models, or a number that three would leave gaps in."""
-        return self.drawn.across == 2 or (self.drawn.across == 1 and len(self.small) in (2, 4))
+        filling = (1, 2, 4) if self.places else (2, 4)
+        return self.across == 2 or (self.across == 1 and len(self.small) in filling)
 
     @property
     def wide_maps(self) -> bool:
-        """The same of the maps, and where there is one: it need not be as wide as the page."""
-        return self.drawn.across == 2 or len(self.maps) in (1, 2, 4)
-
-
-def plain_section(
-    name: str,
-    family: Family,
-    panels: Sequence[Panel],
-    *,
-    words: str = "",
-    key: Mapping[str, Pair] | None = None,
-    maps: Sequence[Panel] = (),
-    explained: tuple[Explanation, ...] = (),
-) -> Section:
-    """A section of small panels that share a key, and of maps below them."""
-    drawn = Drawn(tuple(panels), tuple((key or {}).items()))
-    return Section(name, family, words, (), tuple(panels), tuple(maps), drawn, explained)
+        """Whether maps stand two in a row; a single one need not be as wide as the page."""
+        return self.across == 2 or len(self.maps) in (1, 2, 4)
 
 
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
-    """The section of a family; None where none of its measures can be drawn."""
+    """The section of a family along the layers; None where none of its measures can be drawn."""
     made = scatter(rows) if family == "comparison" else figures(rows, family, told)
     mapped = maps(rows, family, told)
-    named = [str(m) for m in rows["measure"].drop_duplicates()]
-    covered = in_order([m for m in named if family_of(m, told) == family], family)
+    shown, covered = _measures(rows, family, told)
     if not (made.panels or mapped) or not covered:
         return None
-    shown = [m for m in named if shown_in(m, family, told)]
     return Section(
-        family=family,
-        shown=_shown(family),
+        family,
+        _shown(family),
+        small=[p for p in made.panels if p.measures[0] != CLAIM],
         words=sentences(rows[rows["measure"].isin(shown)], family),
-        large=tuple(p for p in made.panels if p.measures[0] == CLAIM),
-        small=tuple(p for p in made.panels if p.measures[0] != CLAIM),
+        key=dict(made.key),
         maps=mapped,
-        drawn=made,
         explained=explanations(covered, told),
+        large=[p for p in made.panels if p.measures[0] == CLAIM],
+        across=made.across,
         clouds=album(points, rows) if family == "queries" else None,
     )
 
 
 def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> Section | None:
-    """The same of a training run, along its steps."""
-    made = live_figures(of) if family == LIVE else trained(of, family)
-    if made is None:
+    """The section of a family along the steps of a training run; None where it has nothing to draw."""
+    named, large, small = ([], [], live_panels(of)) if family == LIVE else along_steps(of, family)
+    heads = heads_over_steps(of.rows, family, of.axis, of.told)
+    if not (large or small or heads):
         return None
     rows = of.words_rows()
-    named = [str(m) for m in rows["measure"].drop_duplicates()]
-    covered = in_order([m for m in named if family_of(m, of.told) == family], family)
+    shown, covered = _measures(rows, family, of.told)
     if family == LIVE:
-        covered = unique(m for panel in made.small for m in panel.measures if m not in named)
+        measured = set(rows["measure"].drop_duplicates())
+        covered = unique(m for panel in small for m in panel.measures if m not in measured)
     clouds = album(points, of.last_rows()) if family == "queries" else None
-    large = unique(m for panel in made.large for m in panel.measures)
     changes: list[str] = []
-    for m in large:
+    for m in unique(m for panel in large for m in panel.measures):
         found = read(of.every[(of.every["measure"] == m) & of.every["kind"].isin(_ALONG)])
         changes += filter(None, [changed(found, name_of(m, of.told), spanned=not changes)])
-    shown = rows["measure"].isin([m for m in named if shown_in(m, family, of.told)])
     return Section(
-        family=family,
-        shown=_shown(family),
-        words=sentences(rows[shown], family),
-        large=(),
-        small=(),
+        family,
+        _shown(family),
+        small=small,
+        words=sentences(rows[rows["measure"].isin(shown)], family),
+        key=dict(of.places.key),
         maps=maps(of.last_rows(), family, of.told) if clouds else (),
-        drawn=Drawn((*made.large, *made.small), of.places.key),
         explained=explanations(covered, of.told),
+        large=large,
         clouds=clouds,
-        trained=made,
+        places=of.places,
         changes="\n".join(changes),
+        profile=profile(of, named[0]) if family == "directions" and named else None,
+        heads=heads.each(lambda panel: marked(panel, of.axis, of.marks)) if heads else None,
     )
+
+
+def _measures(rows: pd.DataFrame, family: str, told: Told) -> tuple[list[str], list[str]]:
+    """The measures that a family shows, and those that are its own, in order."""
+    named = [str(m) for m in rows["measure"].drop_duplicates()]
+    own = in_order([m for m in named if family_of(m, told) == family], family)
+    return [m for m in named if shown_in(m, family, told)], own
 
 
 def _shown(family: str) -> Family:
@@ -148,9 +148,9 @@ def _shown(family: str) -> Family:
 
 def explanations(measures: Iterable[str], told: Told) -> tuple[Explanation, ...]:
     """Those of these measures that the run explains: name, title, and each part of the explanation."""
-    found = [(m, title_of(m, told), _explained(told.get(m, {}))) for m in measures]
-    return tuple(item for item in found if item[2])
-
-
-def _explained(told: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    return tuple((key, str(told[key])) for key in _EXPLAINED if told.get(key))
+    parts = {
+        m: tuple((key, str(told[m][key])) for key in _EXPLAINED if told[m].get(key))
+        for m in measures
+        if m in told
+    }
+    return tuple((m, title_of(m, told), part) for m, part in parts.items() if part)

@@ -19,7 +19,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Swept:
-    """What the page shows of a sweep beside what a training run has."""
+    """What the page shows of a sweep; without `training` its checkpoints have no steps to stand on."""
 
     training: Training | None
     findings: tuple[Finding, ...]
@@ -30,13 +30,3 @@ class Swept:
     about: str
     ordered: bool = False  # whether their order can be told
     signs: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def switch(self) -> bool:
-        """Whether steps can stand on either axis: not where one of them is no step at all."""
-        return self.training is not None
-
-    @property
-    def log(self) -> bool:
-        """Whether figures are on a logarithmic axis at first."""
-        return self.training is not None and self.training.axis.log

@@ -19,13 +19,13 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from isoscope.errors import IsoscopeError
-from isoscope.show.watch.served import NOTHING, Library, Watched, served_library
+from isoscope.show.watch.served import NOTHING, Served, served_library
 from isoscope.show.watch.watch import Watch
 
 PORT = 8765
@@ -33,7 +33,9 @@ PORT = 8765
 _NEXT = 10
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@\s]+))(?::\d{1,5})?", re.IGNORECASE)
 _KEPT = "private, max-age=31536000, immutable"  # its name changes with what is in it
+_NO_MORE: Mapping[str, str] = {}
 _ALWAYS = {
+    "Content-Security-Policy": NOTHING,
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -112,7 +114,13 @@ def open_server(
     watch: Watch, host: str = "127.0.0.1", port: int | None = None, *, allow_remote: bool = False
 ) -> PageServer:
     """Listen, at this port or one that is free; what other machines reach is refused unless allowed."""
-    family, address = _address(host)
+    try:  # settled once: what is checked is what is listened at
+        family, _, _, _, where = socket.getaddrinfo(host or "0.0.0.0", None, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as reason:
+        raise IsoscopeError(
+            f"'{host}' is no address of this machine; leave --host out to listen at 127.0.0.1."
+        ) from reason
+    address = str(where[0])
     if not ipaddress.ip_address(address).is_loopback and not allow_remote:
         raise IsoscopeError(
             f"--host {host} can be reached from other machines, and whoever reaches it can read the page; "
@@ -145,17 +153,6 @@ def answering(server: PageServer) -> Iterator[None]:
                 thread.join()
 
 
-def _address(host: str) -> tuple[socket.AddressFamily, str]:
-    """The address of a name, settled once: what is checked is what is listened at."""
-    try:
-        family, _, _, _, where = socket.getaddrinfo(host or "0.0.0.0", None, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as reason:
-        raise IsoscopeError(
-            f"'{host}' is no address of this machine; leave --host out to listen at 127.0.0.1."
-        ) from reason
-    return family, str(where[0])
-
-
 class _Answer(BaseHTTPRequestHandler):
     """One request. Every answer carries the same strict headers."""
 
@@ -170,14 +167,13 @@ class _Answer(BaseHTTPRequestHandler):
         if len(hosts) != 1 or not self.server.is_meant(hosts[0]):
             self._send(HTTPStatus.FORBIDDEN, b"This host is not the one that is watching.\n")
         elif self.path == "/":
-            page = self.server.watch.ask().page
-            self._send_either(page, "text/html", {"Content-Security-Policy": page.policy})
+            self._send_served(self.server.watch.ask().page, "text/html")
         elif self.path == "/version":
             look = self.server.watch.ask()
             told = json.dumps({"version": look.page.version, "said": look.said})
             self._send(HTTPStatus.OK, told.encode(), "application/json")
         elif self.path == f"/{served_library().name}":
-            self._send_either(served_library(), "text/javascript", {"Cache-Control": _KEPT})
+            self._send_served(served_library(), "text/javascript", {"Cache-Control": _KEPT})
         else:
             self._send(HTTPStatus.NOT_FOUND, b"There is nothing here; the page is at /.\n")
 
@@ -193,22 +189,23 @@ class _Answer(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: only the command line prints."""
 
-    def _send_either(self, what: Watched | Library, kind: str, more: dict[str, str]) -> None:
-        """What there is in two forms: compressed to those who take that."""
+    def _send_served(self, what: Served, kind: str, more: Mapping[str, str] = _NO_MORE) -> None:
+        """A page or a script: compressed to those who take that."""
         packed = "gzip" in self.headers.get("Accept-Encoding", "")
-        more |= {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
-        self._send(HTTPStatus.OK, what.packed if packed else what.body, f"{kind}; charset=utf-8", more)
+        told = {"Content-Security-Policy": what.policy, "Vary": "Accept-Encoding", **more}
+        told |= {"Content-Encoding": "gzip"} if packed else {}
+        self._send(HTTPStatus.OK, what.packed if packed else what.body, f"{kind}; charset=utf-8", told)
 
     def _send(
         self,
         status: HTTPStatus,
         body: bytes,
         kind: str = "text/plain; charset=utf-8",
-        more: dict[str, str] | None = None,
+        more: Mapping[str, str] = _NO_MORE,
     ) -> None:
         self.send_response(status)
-        told = {"Content-Type": kind, "Content-Length": str(len(body)), "Content-Security-Policy": NOTHING}
-        for name, value in {**told, **_ALWAYS, **(more or {})}.items():
+        told = {"Content-Type": kind, "Content-Length": str(len(body)), **_ALWAYS, **more}
+        for name, value in told.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -9,7 +9,6 @@ draws is not sent with each page: it is a script of its own, which a browser ask
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import html
@@ -17,8 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from markupsafe import Markup
+
 from isoscope.show.draw.plotly.library import carried, library
-from isoscope.show.page.markup import asset
+from isoscope.show.page.markup import asset, content_policy, script_digest, templates
 
 _META = '<meta http-equiv="Content-Security-Policy" content="'
 _ALONE = "This page is one file and asks nothing of the network."
@@ -33,37 +34,32 @@ NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancest
 
 
 @dataclass(frozen=True)
-class Watched:
-    """A page as it is served: its version, its bytes, the same compressed, and its policy."""
+class Served:
+    """A page or script as it is served: its version, its bytes, the same compressed, and its policy."""
 
     version: str
     body: bytes
     packed: bytes
-    policy: str
+    policy: str = NOTHING
+
+    @property
+    def name(self) -> str:
+        """What the script that draws is called, which changes with what is in it."""
+        return f"plotly-{self.version}.js"
 
 
-@dataclass(frozen=True)
-class Library:
-    """The script that draws: its name, which changes with what is in it, its bytes, the same compressed."""
-
-    name: str
-    body: bytes
-    packed: bytes
-
-
-def watched_page(text: str) -> Watched:
+def watched_page(text: str) -> Served:
     """The page of a run with the bar and its script, allowed by the page's own policy."""
     text = text.replace(_CARRIED.format(carried()), f'<script src="{served_library().name}"></script>', 1)
-    version = hashlib.sha256(text.encode()).hexdigest()[:16]
+    version = _version(text.encode())
     head, meta, rest = text.partition(_META)
     policy, end, body = rest.partition('">')
     main, close, tail = body.rpartition("</body>")
     if not (meta and end and close and "script-src " in policy):
         raise ValueError("the page has no policy and body as isoscope's pages have")
     script = _file("watch.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = html.unescape(policy).replace("script-src ", f"script-src 'self' 'sha256-{digest}' ", 1)
-    policy += "; connect-src 'self'"
+    allowed = f"script-src 'self' {script_digest(script)} "
+    policy = html.unescape(policy).replace("script-src ", allowed, 1) + "; connect-src 'self'"
     content, last, footer = main.rpartition(_ALONE)
     main = f"{content}{_ASKS if last else ''}{footer}"
     icon = '\n<link rel="icon" href="data:,">'  # else the browser asks for one that is not there
@@ -71,31 +67,25 @@ def watched_page(text: str) -> Watched:
     bar = _BAR.format(version=version, script=script)
     made = f"{head}{meta}{html.escape(policy)}{end}{style}{main}{bar}{close}{tail}".encode()
     packed = gzip.compress(made, 1, mtime=0)  # for those who watch through a tunnel
-    return Watched(version, made, packed, f"{policy}; frame-ancestors 'none'")
+    return Served(version, made, packed, f"{policy}; frame-ancestors 'none'")
 
 
-def waiting_page(name: str) -> Watched:
+def waiting_page(name: str) -> Served:
     """The page until there is one."""
-    policy = html.escape("default-src 'none'; script-src ; style-src 'unsafe-inline'; img-src data:; "
-                         "base-uri 'none'; form-action 'none'")  # fmt: skip
-    css = asset("page.css")
-    return watched_page(
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{_META}{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<title>waiting · isoscope</title>\n'
-        f"<style>{css}</style>\n</head>\n<body>\n<header>\n"
-        '<p class="brand">isoscope <span>the geometry of representations</span></p>\n'
-        f'<h1>{html.escape(name)}</h1>\n<p class="headline">Nothing to show yet; the page comes by itself '
-        "when rows do.</p>\n</header>\n<main></main>\n</body>\n</html>\n"
-    )
+    css = Markup(asset("page.css"))
+    waiting = templates().get_template("waiting.html")
+    return watched_page(waiting.render(name=name, css=css, policy=content_policy()))
 
 
 @cache
-def served_library() -> Library:
-    """What draws, as it is served: once for all pages."""
+def served_library() -> Served:
+    """The script that draws, as it is served: once for all pages."""
     body = library().encode()
-    digest = hashlib.sha256(body).hexdigest()[:16]
-    return Library(f"plotly-{digest}.js", body, gzip.compress(body, 1, mtime=0))
+    return Served(_version(body), body, gzip.compress(body, 1, mtime=0))
+
+
+def _version(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:16]
 
 
 @cache

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from isoscope.errors import IsoscopeError
 from isoscope.show.say.newest import newest_file, told_of
-from isoscope.show.watch.served import Watched, waiting_page, watched_page
+from isoscope.show.watch.served import Served, waiting_page, watched_page
 
 PAUSE = 0.25
 """Seconds between two looks at the folder; after a page that took long, a quarter of that."""
@@ -39,7 +39,7 @@ State = tuple[tuple[str, int, int], ...]
 class Look:
     """What is shown: the page, when its newest rows came (None before the first), and what is wrong since."""
 
-    page: Watched
+    page: Served
     newest: float | None = None
     trouble: str = ""
     drawing: bool = False
@@ -47,8 +47,12 @@ class Look:
 
     @property
     def said(self) -> str:
-        """The line that stands on the page."""
-        of = "" if self.newest is None else f"as of {_clock(self.newest)}"
+        """The line that stands on the page; it has the day where that is not today."""
+        of = ""
+        if self.newest is not None:
+            when = datetime.fromtimestamp(self.newest)
+            day = "" if when.date() == datetime.now().date() else f"{when:%Y-%m-%d} "
+            of = f"as of {day}{when:%H:%M:%S}"
         come = f"{self.come}; drawing it" if self.come else ""
         since = self.trouble or come or ("drawing newer rows" if self.drawing and of else "")
         return "; ".join(filter(None, [of, since])) or "reading the rows"
@@ -91,11 +95,14 @@ class Watch:
                 return False
             self._drawn, self._again_at = there, math.inf
             self._look = replace(self._look, drawing=True)
-            refuse_links(self.run)
+            refuse_links(self.run, [*(self.run / part for part in _PARTS), *_files(self.run)])
             page = watched_page(self._render(self.run))
         except Exception as reason:  # noqa: BLE001  half a run may break anything; the watch goes on
             self._again_at = time.monotonic() + _AGAIN
-            self._look = replace(self._look, trouble=_told(reason, self.run), drawing=False)
+            # in one line, without where the run is; of a defect, its kind is said too
+            text = " ".join(str(reason).split()).replace(f"{self.run}{os.sep}", "")[:_LONGEST]
+            what = text if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: {text}"
+            self._look = replace(self._look, trouble=f"newer rows cannot be shown: {what}", drawing=False)
             return False
         self._look = Look(page, max(when for name, _, when in there if name.startswith("rows/")) / 1e9)
         return True
@@ -133,19 +140,22 @@ class Watch:
                 self._asked.wait(PAUSE)
 
 
+def _files(run: Path) -> list[Path]:
+    """The files that a page is read from, as the folder has them now."""
+    found = [run / "run.json"]
+    for part in _PARTS:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found += [file for file in (run / part).iterdir() if file.suffix == ".parquet"]
+    return found
+
+
 def state(run: Path) -> State:
     """The files that a page is read from, as they are now; files that go meanwhile are left out."""
     found = []
-    for part in _PARTS:
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(run / part) as entries:
-            for entry in entries:
-                if entry.name.endswith(".parquet"):
-                    with suppress(FileNotFoundError):
-                        told = entry.stat()
-                        found.append((f"{part}/{entry.name}", told.st_size, told.st_mtime_ns))
-    with suppress(FileNotFoundError, NotADirectoryError):
-        told = (run / "run.json").stat()
-        found.append(("run.json", told.st_size, told.st_mtime_ns))
+    for file in _files(run):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            stat = file.stat()
+            found.append((file.relative_to(run).as_posix(), stat.st_size, stat.st_mtime_ns))
     return tuple(sorted(found))
 
 
@@ -165,27 +175,11 @@ def wanting(run: Path, there: State) -> str:
     return f"waiting for {run}: {lacking}" if lacking else ""
 
 
-def refuse_links(run: Path, files: Iterable[Path] | None = None) -> None:
-    """Raise where a file that would be read, or its folder, is a link that leads out of the run."""
-    root = run.resolve()
-    named = [run / "run.json", *(run / part for part in _PARTS)]
-    every = [*named, *(file for part in _PARTS for file in (run / part).glob("*.parquet"))]
-    for file in every if files is None else files:
-        if not file.resolve().is_relative_to(root):
+def refuse_links(run: Path, files: Iterable[Path]) -> None:
+    """Raise where one of these files or folders is a link that leads out of the run."""
+    for file in files:
+        if not file.resolve().is_relative_to(run.resolve()):
             raise IsoscopeError(
                 f"{file} is a link that leads out of the run folder, and a watched run is read from its own "
                 "folder alone; put the file there, or make the page with `isoscope report`."
             )
-
-
-def _told(reason: Exception, run: Path) -> str:
-    """The reason in one line, without where the run is; of a defect, its kind is said too."""
-    text = " ".join(str(reason).split()).replace(f"{run}{os.sep}", "")[:_LONGEST]
-    what = text if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: {text}"
-    return f"newer rows cannot be shown: {what}"
-
-
-def _clock(seconds: float) -> str:
-    """The time of day, with the day where that is not today."""
-    when = datetime.fromtimestamp(seconds)
-    return f"{when:%H:%M:%S}" if when.date() == datetime.now().date() else f"{when:%Y-%m-%d %H:%M:%S}"

@@ -9,13 +9,12 @@ function moved(x, { log, first }) {
 
 function onAxis(data, layout) {
   const wanted = axis_.querySelector("input:checked").value === "log";
-  const { meta } = layout;
+  const { meta, shapes = [], annotations = [] } = layout;
   if (!meta?.other || meta.log === wanted) return;
   for (const one of data) one.x = one.x.map((x) => moved(x, meta));
-  for (const shape of layout.shapes ?? []) {
-    if (shape.xref === "x") [shape.x0, shape.x1] = [moved(shape.x0, meta), moved(shape.x1, meta)];
+  for (const one of [...shapes, ...annotations].filter(({ xref }) => xref === "x")) {
+    for (const end of ["x", "x0", "x1"]) if (end in one) one[end] = moved(one[end], meta);
   }
-  for (const note of layout.annotations ?? []) if (note.xref === "x") note.x = moved(note.x, meta);
   Object.assign(layout.xaxis, meta.other);
 }
 
@@ -24,11 +23,10 @@ if (axis_) {
   axis_.addEventListener("change", () => redraw());
 }
 
-for (const player of document.querySelectorAll(".player")) {
-  const [button, slider, output, whole] = ["button", "[type=range]", "output", "[type=checkbox]"].map((one) =>
-    player.querySelector(one),
-  );
+for (const player of all(".player")) {
+  const [button, slider, output, scale] = all("button, input, output", player);
   const steps = player.closest(".clouds").querySelector("select[name=unit]");
+  const isLast = () => steps.selectedIndex + 1 >= steps.options.length;
   let timer = null;
 
   function follow() {
@@ -46,13 +44,13 @@ for (const player of document.querySelectorAll(".player")) {
     button.textContent = "Play";
   }
   function forward() {
-    if (steps.selectedIndex + 1 < steps.options.length) go(steps.selectedIndex + 1);
-    if (steps.selectedIndex + 1 >= steps.options.length) stop();
+    if (!isLast()) go(steps.selectedIndex + 1);
+    if (isLast()) stop();
   }
 
   button.addEventListener("click", () => {
     if (timer !== null) return stop();
-    if (steps.selectedIndex + 1 >= steps.options.length) go(0);
+    if (isLast()) go(0);
     button.textContent = "Pause";
     timer = setInterval(forward, 500);
   });
@@ -60,7 +58,7 @@ for (const player of document.querySelectorAll(".player")) {
     stop();
     go(Number(slider.value));
   });
-  whole.addEventListener("change", () => go(steps.selectedIndex));
+  scale.addEventListener("change", () => go(steps.selectedIndex));
   steps.closest(".pick").addEventListener("change", follow);
   follow();
 }

@@ -1,12 +1,12 @@
 // The weights of one head: its eigenvalues, where signal passes by them, and where it attends.
-const rightOf0 = (x) => Math.round((100 * x.filter((value) => value > 0).length) / x.length);
-
 const near0 = (x) => digits(Math.abs(x) < 5e-4 ? 0 : x);
+const largest = ([x, y]) => Math.max(...x.map((value, i) => Math.hypot(value, y[i])));
 
 function spoken(name, [x, y]) {
   if (name === "spectrum") {
-    const largest = digits(Math.max(...x.map((value, i) => Math.hypot(value, y[i]))));
-    return `Of ${x.length} eigenvalues ${rightOf0(x)} % lie right of 0; the largest has size ${largest}.`;
+    const right = Math.round((100 * x.filter((value) => value > 0).length) / x.length);
+    const size = digits(largest([x, y]));
+    return `Of ${x.length} eigenvalues ${right} % lie right of 0; the largest has size ${size}.`;
   }
   const [what, unit] = name === "predicted" ? ["ρ", ""] : ["Attention", " times an even one"];
   const [low, high] = [Math.min(...y), Math.max(...y)];
@@ -16,9 +16,12 @@ function spoken(name, [x, y]) {
 }
 
 // The eigenvalues of this head fill the panel, as does its measured attention; what is far larger is cut off.
-function around({ xaxis, yaxis }, [x, y]) {
-  const far = 1.2 * Math.max(...x.map((value, i) => Math.hypot(value, y[i]))) || 1;
-  for (const axis of [xaxis, yaxis]) Object.assign(axis, { range: [-far, far], autorange: false });
+function around(name, main, { xaxis, yaxis }) {
+  if (name === "spectrum" && main?.[0].length) {
+    const far = 1.2 * largest(main) || 1;
+    for (const axis of [xaxis, yaxis]) Object.assign(axis, { range: [-far, far], autorange: false });
+  }
+  if (name === "measured" && main) yaxis.range = [0, 1.25 * Math.max(1.2, ...main[1])];
 }
 
 // How many eigenvalues of other heads are cut off: equal scales make one axis longer, by the panel's width.
@@ -28,21 +31,12 @@ function outside({ data: [{ x, y }], _fullLayout: { xaxis, yaxis } }) {
   return number ? ` ${number} of ${x.length} of the other heads lie outside.` : "";
 }
 
-function weighed(album) {
-  const held = JSON.parse(album.querySelector("script.points").textContent);
-  const panels = [...album.querySelectorAll(".panel")].map((node) => ({
-    plot: plots.find((one) => node.contains(one.node)),
-    name: node.dataset.picture,
-    series: node.dataset.series.split(" "),
-    caption: node.querySelector(".seen"),
-    heading: node.querySelector("h3 span").textContent,
-  }));
-  const section = album.closest("figure");
-  const planes = plots.filter(({ node }) => section.querySelector(".planes")?.contains(node));
+function weighed(album, { heads }, panels) {
+  const planes = plots.filter(({ node }) => album.closest("figure").querySelector(".planes")?.contains(node));
 
-  // The layer's other heads, for the eigenvalues.
+  // The eigenvalues of the layer's other heads.
   function others({ unit, kind, layer, head }) {
-    const beside = held.heads.filter(
+    const beside = heads.filter(
       ([u, k, l, h, series]) => u === unit && k === kind && l === layer && h !== head && series.eigenvalue,
     );
     return whole([0, 1].map((axis) => beside.flatMap((one) => one[4].eigenvalue[axis])));
@@ -58,36 +52,26 @@ function weighed(album) {
         if (at >= 0) [chosen.x, chosen.y] = [[x[at]], [y[at]]];
       }
       plane.text = JSON.stringify(figure);
+      redraw(plane.node);
     }
-    for (const { node } of planes) redraw(node);
   }
 
-  function show(one) {
-    for (const { plot, name, series, caption, heading } of panels) {
-      const figure = JSON.parse(plot.text);
-      const own = (name === "spectrum" ? ["eigenvalue"] : series).map((s) => one.points[s] && whole(one.points[s]));
+  return (one) => {
+    for (const panel of panels) {
+      const [name, { plot }] = [panel.picture, panel];
+      const names = name === "spectrum" ? ["eigenvalue"] : panel.series.split(" ");
+      const own = names.map((series) => one.points[series] && whole(one.points[series]));
       const lines = name === "spectrum" ? [others(one), ...own] : own;
-      lines.forEach((line, i) => {
-        const [x, y] = line ?? [[], []];
-        Object.assign(figure.data[i], { x, y });
-      });
-      const main = name === "spectrum" ? lines[1] : lines[0];
-      if (name === "spectrum" && main?.[0].length) around(figure.layout, main);
-      if (name === "measured" && main) figure.layout.yaxis.range = [0, 1.25 * Math.max(1.2, ...main[1])];
-      plot.text = JSON.stringify(figure);
-      const told = main?.[0].length ? spoken(name, main) : "This head has no picture here.";
-      const tell = (more = "") => {
-        caption.textContent = told + more;
-        plot.node.ariaLabel = `${heading}, ${one.where}. ${caption.textContent}`;
-      };
-      tell();
-      if (name === "spectrum") plot.drawn = () => tell(main?.[0].length ? outside(plot.node) : "");
+      const [main] = own;
+      fill(panel, lines.map((line) => line ?? [[], []]), (layout) => around(name, main, layout));
+      const text = main?.[0].length ? spoken(name, main) : "This head has no picture here.";
+      describe(panel, one.where, text);
+      if (name !== "spectrum") continue;
+      plot.drawn = () => describe(panel, one.where, text + (main?.[0].length ? outside(plot.node) : ""));
     }
     ring(one);
     return "";
-  }
-
-  picker(album, held, show);
+  };
 }
 
-for (const album of document.querySelectorAll(".weighed")) weighed(album);
+for (const album of all(".weighed")) picker(album, weighed);
