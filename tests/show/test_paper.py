@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from isoscope.kinds.reproduce.page import ClaimTold, paper_page, printed_claim
+from isoscope.kinds.reproduce.page import paper_page, printed_claim
 from isoscope.results.run import Run
 from isoscope.show.charts import Chart, Series, prepared
 from tests.show.drawn import figure_of
@@ -27,10 +27,10 @@ CHART = Chart(
 RUN = Run("reproduce", "A paper <i>", {"paper": "toy", "scale": "laptop"}, {}, {"isoscope": "0"})
 
 
-def told(held: bool | None, word: str, charts: tuple[Chart, ...] = (CHART,)) -> ClaimTold:
-    return ClaimTold(
-        f"claim-{word[:3]}", "A <claim>", "More `code`.", held, word, "0.1 & more.", "So.", charts=charts
-    )
+def told(held: bool | None, word: str, charts: tuple[Chart, ...] = (CHART,)) -> dict[str, object]:
+    claim = {"name": f"claim-{word[:3]}", "title": "A <claim>", "expected": "More `code`.", "method": "So."}
+    verdict = {"held": held, "word": word, "said": "0.1 & more.", "details": ""}
+    return {**claim, **verdict, "charts": charts, "measures": (), "reconstructed": "", "notes": ()}
 
 
 def test_verdicts_are_told_in_words_and_names_are_escaped() -> None:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
-from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.kinds.reproduce.screen import claims_of
 from isoscope.papers.claims import called
 from isoscope.papers.paper import Judged, headline
 from isoscope.results.run import Run
@@ -35,64 +36,56 @@ _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
 
 
-@dataclass(frozen=True)
-class ClaimTold:
-    """A claim as the page tells it; `notes` are remarks and the reasons of what could not be measured."""
-
-    name: str
-    title: str
-    expected: str
-    held: bool | None
-    word: str
-    said: str
-    method: str
-    details: str = ""
-    reconstructed: str = ""
-    charts: Sequence[Chart] = ()
-    measures: tuple[str, ...] = ()
-    notes: Sequence[str] = ()
-
-
 Key = dict[str, tuple[Pair, str]]
 """The colour and the dash of each series, by name."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The panels of a claim, with the key of each, or of all where they have the same one."""
+    """What is told of a claim, and its panels with the key of each, or of all where it is the same."""
 
-    told: ClaimTold
+    told: Mapping[str, Any]
     panels: tuple[tuple[Panel, Key], ...]
     key: Key
     explained: tuple[Explanation, ...]
-
-    @property
-    def sign(self) -> str:
-        """A sign of the verdict, beside its word."""
-        return _SIGNS[self.told.held][0]
-
-    @property
-    def mood(self) -> str:
-        """What the style calls it."""
-        return _SIGNS[self.told.held][1]
+    sign: str
+    mood: str
 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
     paper, found = claims_of(folder)
     facts = folder.facts()
-    return paper_page(folder.run, paper.citation, headline(found), _told(found, facts), paper.absent, facts)
+    claims = [
+        {**vars(each.claim), **vars(each.verdict), "word": each.verdict.word, "charts": each.charts(),
+         "notes": _notes(each, facts.get(each.claim.name, {}).get("notes", []))}
+        for each in found
+    ]  # fmt: skip
+    return paper_page(folder.run, paper.citation, headline(found), claims, paper.absent, facts)
+
+
+def files_of(folder: RunFolder) -> dict[str, bytes]:
+    """The figures for print in every format, by the name of their file; one per claim."""
+    return {
+        f"figures/{each.claim.name}.{suffix}": body
+        for each in claims_of(folder)[1]
+        for suffix, body in printed_claim(each.charts()).items()
+    }
 
 
 def paper_page(
     run: Run,
     citation: str,
     said: str,
-    claims: Sequence[ClaimTold],
+    claims: Sequence[Mapping[str, Any]],
     absent: Sequence[tuple[str, str]],
     facts: Mapping[str, Mapping[str, object]],
 ) -> str:
-    """The text of `report.html`; `absent` are experiments of the paper that are not there, and why."""
+    """The text of `report.html`; `absent` are experiments of the paper that are not there, and why.
+
+    A claim has the fields of `Claim` and `Verdict`, the verdict's `word`, its `charts`, and as `notes`
+    remarks and the reasons of what could not be measured.
+    """
     drawn = [_drawn(each, run) for each in claims]
     own = asset("page.js")
     colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
@@ -118,8 +111,8 @@ def paper_page(
     )
 
 
-def _drawn(told: ClaimTold, run: Run) -> Drawn:
-    charts = prepared([chart for chart in told.charts if chart.filled])
+def _drawn(told: Mapping[str, Any], run: Run) -> Drawn:
+    charts = prepared([chart for chart in told["charts"] if chart.filled])
     keys = [{one.name: (one.colour or SOFT, one.dash) for one in chart.series} for chart in charts]
     panels = tuple(
         (Panel((), chart.title, chart.remark, chart), key) for chart, key in zip(charts, keys, strict=True)
@@ -127,7 +120,8 @@ def _drawn(told: ClaimTold, run: Run) -> Drawn:
     several = [key for key in keys if len(key) > 1]
     largest = max(several, key=len, default={})
     shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
-    return Drawn(told, panels, shared, explanations(told.measures, run.measures))
+    explained = explanations(told["measures"], run.measures)
+    return Drawn(told, panels, shared, explained, *_SIGNS[told["held"]])
 
 
 def printed_claim(charts: Sequence[Chart]) -> dict[str, bytes]:
@@ -151,27 +145,6 @@ def _template() -> jinja2.Template:
     own = templates()
     own.filters["coded"] = _coded
     return own.get_template("paper.html")
-
-
-def _told(found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]) -> list[ClaimTold]:
-    """The claims as the page shows them."""
-    return [
-        ClaimTold(
-            name=each.claim.name,
-            title=each.claim.title,
-            expected=each.claim.expected,
-            held=each.verdict.held,
-            word=each.verdict.word,
-            said=each.verdict.said,
-            details=each.verdict.details,
-            method=each.claim.method,
-            reconstructed=each.claim.reconstructed,
-            charts=tuple(each.charts()),
-            measures=each.claim.measures,
-            notes=_notes(each, facts.get(each.claim.name, {}).get("notes", [])),
-        )
-        for each in found
-    ]
 
 
 def _notes(each: Judged, noted: object) -> list[str]:
