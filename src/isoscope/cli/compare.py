@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+from isoscope.cli.options import AtLeast1, make_run, verb
 
-from isoscope.cli.options import Json, Out
+HELP = {
+    "what": "Run folders, or models, which are measured on embedded data.",
+    "limit": "For models: at most so many sequences.",
+}
 
 
-def compare(
-    what: Annotated[
-        list[str], typer.Argument(help="Run folders, or models, which are measured on embedded data.")
-    ],
-    limit: Annotated[int, typer.Option(min=1, help="For models: at most so many sequences.")] = 64,
-    out: Out = None,
-    json: Json = False,
-) -> None:
+@verb(HELP)
+def compare(what: list[str], limit: AtLeast1 = 64, out: Path | None = None, json: bool = False) -> None:
     """Put runs and models side by side, and see whether anisotropy follows drift in each and over all."""
-    from isoscope.cli.screen.finish import finish
-    from isoscope.cli.screen.terminal import TELLING
-    from isoscope.run.compare import compare as compared
-
-    finish(compared(what, limit=limit, out=out, telling=TELLING), json=json)
+    make_run("isoscope.run.compare:compare", locals())

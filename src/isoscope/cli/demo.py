@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from isoscope.cli.options import Json
+from isoscope.cli.options import AtLeast1, verb
 
 
-def demo(
-    steps: Annotated[int, typer.Option(min=1, help="Steps of training.")] = 400,
-    seed: Annotated[int, typer.Option(help="Decides weights and batches.")] = 0,
-    out: Annotated[Path, typer.Option(help="The run folder.")] = Path("runs/demo"),
-    json: Json = False,
-) -> None:
+@verb({"steps": "Steps of training.", "seed": "Decides weights and batches.", "out": "The run folder."})
+def demo(steps: AtLeast1 = 400, seed: int = 0, out: Path = Path("runs/demo"), json: bool = False) -> None:
     """Train a small Transformer on text that ships with Python, and watch its geometry change."""
     from isoscope.cli.screen.finish import finish
     from isoscope.cli.screen.live import LiveView

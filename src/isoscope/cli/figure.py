@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-if TYPE_CHECKING:
-    from isoscope.show.draw.matplotlib.sheet import Offered
+from isoscope.cli.options import verb
+
+HELP = {
+    "name": "A figure, or a measure. [default: list what this run has]",
+    "kind": "pdf, svg or png. [default: as --out ends, else pdf]",
+    "width": "single (3.3 inches, a column) or double (6.9, a page).",
+    "style": "paper, or slide: larger type and lines.",
+    "out": "The file. [default: figures/NAME.FORMAT in the run folder]",
+}
 
 
+@verb(HELP)
 def figure(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    name: Annotated[
-        str | None, typer.Argument(help="A figure, or a measure. [default: list what this run has]")
-    ] = None,
-    format_: Annotated[
-        str | None, typer.Option("--format", help="pdf, svg or png. [default: as --out ends, else pdf]")
-    ] = None,
-    width: Annotated[
-        str, typer.Option(help="single (3.3 inches, a column) or double (6.9, a page).")
-    ] = "single",
-    style: Annotated[str, typer.Option(help="paper, or slide: larger type and lines.")] = "paper",
-    out: Annotated[
-        Path | None, typer.Option(help="The file. [default: figures/NAME.FORMAT in the run folder]")
-    ] = None,
+    run: Path,
+    name: Annotated[str | None, Argument()] = None,
+    kind: Annotated[str | None, Option("--format")] = None,
+    width: str = "single",
+    style: str = "paper",
+    out: Path | None = None,
 ) -> None:
     """Draw a figure of a run, with intervals and nulls; the same rows give the same bytes."""
     from isoscope.cli.screen import terminal as screen
@@ -37,19 +37,25 @@ def figure(
     from isoscope.show.draw.matplotlib.style import KINDS, STYLES, WIDTHS
 
     folder = read_run(run)
-    suffix = (out.suffix[1:].lower() if out else "") or "pdf"
-    kind = format_ or suffix
-    for what, asked, known in (("format", kind, KINDS), ("width", width, WIDTHS), ("style", style, STYLES)):
-        if asked not in known:
-            raise unknown_name(what, asked, known)
+    kind = kind or (out.suffix[1:].lower() if out else "") or "pdf"
+    for what, asked, names in (("format", kind, KINDS), ("width", width, WIDTHS), ("style", style, STYLES)):
+        if asked not in names:
+            raise unknown_name(what, asked, names)
     there = figures(folder)
     if not there:
         raise IsoscopeError(f"{folder.path} has no figure: none of its rows has a value that could be drawn.")
+    alone = [known for known, one in there.items() if one.alone]
+    others = {known: one.says for known, one in there.items() if not one.alone}
     if name is None:
-        _show(there)
+        longest = max(map(len, others or there))
+        for known, says in others.items():
+            screen.say(f"{known:<{longest}}  {says}")
+        if alone:
+            screen.say(f"\nor a measure by its name: {', '.join(alone)}")
         return
-    if name not in there:
-        raise unknown_name(f"figure of {folder.path}", name, _near(name, there))
+    if name not in there:  # of the measures those that were likely meant: all of them would bury the figures
+        likely = get_close_matches(name, alone, n=3)
+        raise unknown_name(f"figure of {folder.path}", name, [*others, *likely])
     body = there[name].bytes(kind, width, style)
     file = out or folder.path / "figures" / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.{kind}"
     try:
@@ -60,23 +66,3 @@ def figure(
         ) from reason
     write_whole(file, body)
     screen.say(str(file))
-
-
-def _show(there: Mapping[str, Offered]) -> None:
-    from isoscope.cli.screen import terminal as screen
-
-    longest = max(len(name) for name, one in there.items() if not one.alone or len(there) == 1)
-    for name, one in there.items():
-        if not one.alone:
-            screen.say(f"{name:<{longest}}  {one.says}")
-    alone = [name for name, one in there.items() if one.alone]
-    if alone:
-        screen.say(f"\nor a measure by its name: {', '.join(alone)}")
-
-
-def _near(name: str, there: Mapping[str, Offered]) -> list[str]:
-    """The figures, and of the measures those that were likely meant: all of them would bury the figures."""
-    from difflib import get_close_matches
-
-    alone = [known for known, one in there.items() if one.alone]
-    return [*(known for known, one in there.items() if not one.alone), *get_close_matches(name, alone, n=3)]

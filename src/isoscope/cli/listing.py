@@ -2,77 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-import typer
+from typer import Argument
+
+from isoscope.cli.options import verb
+from isoscope.errors import unknown_name
 
 OF_THE_LAB = ("variants", "norms", "penalties", "tasks")
 OF_PAPERS = ("papers", "claims")
 WHAT = ("measures", "data", "models", *OF_THE_LAB, *OF_PAPERS)
+Listed = tuple[Sequence[str], Sequence[tuple[str, ...]]]
+"""The headings and the lines of a table."""
 
 
-def list_(what: Annotated[str, typer.Argument(help=", ".join(WHAT))] = "measures") -> None:
+@verb({"what": ", ".join(WHAT)})
+def list_(what: Annotated[str, Argument()] = "measures") -> None:
     """List measures (formula, what each says and how it misleads), data, models, the lab, the papers."""
-    from isoscope.errors import unknown_name
-
     if what not in WHAT:
         raise unknown_name("list", what, WHAT)
-    if what == "models":  # before torch, which takes seconds to import
-        _show_models()
+    from isoscope.cli.screen import terminal
+    from isoscope.kinds.screen import Table, headed
+
+    if what in ("measures", "data"):
+        for line in _measures() if what == "measures" else _data():
+            terminal.say(line)
         return
-    if what in OF_THE_LAB:
-        _show_lab(what)
-        return
-    if what in OF_PAPERS:
-        _show_papers(what)
-        return
-    from isoscope.cli.screen import terminal as screen
+    listed = _of_the_lab if what in OF_THE_LAB else _of_papers if what in OF_PAPERS else _models
+    heads, lines = listed(what)
+    terminal.show(Table(headed(heads, folds=True), tuple(lines)))
+    if what == "models":
+        from isoscope.models.zoo import CORPUS
+
+        for modality, address in CORPUS.items():
+            terminal.say(f"public {modality} for --data: {address}")
+
+
+def _data() -> Iterator[str]:
     from isoscope.data.source import KINDS
+
+    for address, takes, is_ in KINDS:
+        yield f"{address:<20} for {takes:<7} {is_}"
+
+
+def _measures() -> Iterator[str]:
     from isoscope.kinds.table import kind_of
     from isoscope.measures.table import MEASURES
 
-    if what == "data":
-        for address, takes, is_ in KINDS:
-            screen.say(f"{address:<20} for {takes:<7} {is_}")
-        return
     explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(
         kind_of("weights").explains()
     )
     for name, told in explained.items():
-        screen.say(f"{name}: {told['title']}")
+        yield f"{name}: {told['title']}"
         for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
-            screen.say(f"    {word:<9} {told[word]}")
-        screen.say("")
+            yield f"    {word:<9} {told[word]}"
+        yield ""
 
 
-def _show_models() -> None:
-    """The papers' models, one line each; then public data of every modality."""
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.models.zoo import CORPUS, ZOO
+def _models(what: str) -> Listed:
+    """The papers' models; without torch, which takes seconds to import."""
+    from isoscope.models.zoo import ZOO
 
-    lines = [
-        (each.name, each.modality, each.tokens, each.hub, each.vector, each.data, ", ".join(each.papers))
-        for each in ZOO
-    ]
-    _show(("name", "modality", "tokens", "hub id", "a vector is", "data", "papers"), lines)
-    for modality, address in CORPUS.items():
-        screen.say(f"public {modality} for --data: {address}")
+    heads = ("name", "modality", "tokens", "hub id", "a vector is", "data", "papers")
+    return heads, [(m.name, m.modality, m.tokens, m.hub, m.vector, m.data, ", ".join(m.papers)) for m in ZOO]
 
 
-def _show_papers(what: str) -> None:
+def _of_papers(what: str) -> Listed:
     """The papers that `isoscope reproduce` tries, or every claim of theirs with what is expected."""
     from isoscope.papers.table import PAPERS
 
     if what == "papers":
         lines = [(paper.name, paper.title, paper.citation, str(len(paper.claims))) for paper in PAPERS]
-        _show(("paper", "title", "by", "claims"), lines)
-    else:
-        claims = [(paper.name, claim.name, claim.expected) for paper in PAPERS for claim in paper.claims]
-        _show(("paper", "--claims", "expected"), claims)
+        return ("paper", "title", "by", "claims"), lines
+    claims = [(paper.name, claim.name, claim.expected) for paper in PAPERS for claim in paper.claims]
+    return ("paper", "--claims", "expected"), claims
 
 
-def _show_lab(what: str) -> None:
+def _of_the_lab(what: str) -> Listed:
     """A part of the lab: name, formula and what each is for, and of penalties the parameters."""
     from isoscope.lab.model import cnn
     from isoscope.lab.model.norms import NORMS
@@ -82,25 +89,14 @@ def _show_lab(what: str) -> None:
 
     match what:
         case "variants":
-            _show(
-                ("--attention", "formula", "what it is for"), [(v.name, v.formula, v.says) for v in VARIANTS]
-            )
+            return ("--attention", "formula", "what it is for"), [
+                (v.name, v.formula, v.says) for v in VARIANTS
+            ]
         case "tasks":
-            _show(("task", "loss", "what is learnt"), [(t.name, t.formula, t.says) for t in TASKS])
+            return ("task", "loss", "what is learnt"), [(t.name, t.formula, t.says) for t in TASKS]
         case "norms":
-            own = [(norm.name, norm.formula, "transformer") for norm in NORMS]
-            _show(("--norm", "formula", "of a"), [*own, *((*line, "cnn") for line in cnn.NORMS.items())])
-        case _:
-            lines = [(p.name, p.formula, p.says, p.example, _told(p.parameters)) for p in PENALTIES]
-            _show(("--penalty", "formula", "what it is for", "as in", "parameters"), lines)
-
-
-def _told(parameters: Mapping[str, str]) -> str:
-    return "\n".join(f"{name}: {is_}" for name, is_ in parameters.items())
-
-
-def _show(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.kinds.screen import Table, headed
-
-    screen.show(Table(headed(heads, folds=True), tuple(map(tuple, lines))))
+            lines = [(norm.name, norm.formula, "transformer") for norm in NORMS]
+            return ("--norm", "formula", "of a"), [*lines, *((*line, "cnn") for line in cnn.NORMS.items())]
+    told = ["\n".join(f"{name}: {is_}" for name, is_ in p.parameters.items()) for p in PENALTIES]
+    heads = ("--penalty", "formula", "what it is for", "as in", "parameters")
+    return heads, [(p.name, p.formula, p.says, p.example, t) for p, t in zip(PENALTIES, told, strict=True)]

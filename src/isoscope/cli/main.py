@@ -6,30 +6,26 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import wraps
 
 import typer
 
-from isoscope.cli import (
-    advise,
-    block,
-    cloud,
-    compare,
-    contrast,
-    demo,
-    figure,
-    impact,
-    listing,
-    measure,
-    repair,
-    report,
-    reproduce,
-    sweep,
-    train,
-    watch,
-    weights,
-)
+from isoscope.cli.advise import advise
+from isoscope.cli.block import block
+from isoscope.cli.cloud import cloud
+from isoscope.cli.compare import compare
+from isoscope.cli.contrast import contrast
+from isoscope.cli.demo import demo
+from isoscope.cli.figure import figure
+from isoscope.cli.impact import impact
+from isoscope.cli.listing import list_
+from isoscope.cli.measure import measure
+from isoscope.cli.repair import repair
+from isoscope.cli.report import report
+from isoscope.cli.reproduce import reproduce
+from isoscope.cli.sweep import sweep
+from isoscope.cli.train import train
+from isoscope.cli.watch import watch
+from isoscope.cli.weights import weights
 from isoscope.errors import IsoscopeError
 
 app = typer.Typer(
@@ -40,41 +36,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-def _verb(name: str, function: Callable[..., None]) -> None:
-    """Add a verb; Ctrl-C in it ends with a sentence and exit 130."""
-
-    @wraps(function)
-    def run(*args: object, **options: object) -> None:
-        try:
-            function(*args, **options)
-        except KeyboardInterrupt:
-            typer.echo(
-                "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
-            )
-            raise typer.Exit(130) from None
-
-    app.command(name=name)(run)
-
-
-_verb("measure", measure.measure)
-_verb("weights", weights.weights)
-_verb("cloud", cloud.cloud)
-_verb("compare", compare.compare)
-_verb("list", listing.list_)
-_verb("report", report.report)
-_verb("watch", watch.watch)
-_verb("figure", figure.figure)
-_verb("demo", demo.demo)
-_verb("train", train.train)
-_verb("contrast", contrast.contrast)
-_verb("block", block.block)
-_verb("sweep", sweep.sweep)
-_verb("advise", advise.advise)
-_verb("repair", repair.repair)
-_verb("impact", impact.impact)
-_verb("reproduce", reproduce.reproduce)
+VERBS = (
+    measure, weights, cloud, compare, list_, report, watch, figure, demo, train, contrast, block, sweep,
+    advise, repair, impact, reproduce,
+)  # fmt: skip
+for each in VERBS:
+    app.command(name=each.__name__.rstrip("_"))(each)
 
 
 def _version(asked: bool) -> None:

@@ -1,85 +1,129 @@
-"""Options that several verbs share, and how their texts are read."""
+"""What the verbs share: the help and the types of their options, how texts are read, and the call behind."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import fields
+from functools import wraps
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
 from isoscope.errors import IsoscopeError
 
-ModelOrWeights = Annotated[
-    str,
-    typer.Argument(
-        help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights."
-    ),
-]
-ModelOrVectors = Annotated[
-    str,
-    typer.Argument(
-        help="A hub id or a name of the zoo (@revision may follow), a folder, or a file of vectors "
-        "(.npy, .npz, .parquet, .safetensors or .csv)."
-    ),
-]
-Limit = Annotated[
-    int, typer.Option(help="Maximum number of sequences, or of lines or vectors of a file (0 = all).")
-]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(help="Maximum tokens per sequence. [default: the model's limit, at most 512]"),
-]
-BatchSize = Annotated[int, typer.Option(help="Sequences per batch.")]
-Device = Annotated[
-    str | None, typer.Option(help="cpu, cuda, cuda:1 or mps. [default: the GPU if there is one]")
-]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")]
-Sites = Annotated[
-    str, typer.Option("--layers", help="Sites by glob: 'layer.*', '0,6,12', 'output', 'attention.*'.")
-]
-WithHeads = Annotated[bool, typer.Option("--heads", help="Add rows for every head of attention.")]
-Counterfactual = Annotated[
-    bool, typer.Option(help="Read attention again without each head's mean query, on 64 sequences.")
-]
-Config = Annotated[str | None, typer.Option(help="The config of a model that is one file of weights.")]
-Revision = Annotated[str | None, typer.Option(help="A branch, tag or commit of the hub.")]
-Pack = Annotated[bool, typer.Option(help="Join texts and cut full chunks, or take one text per sequence.")]
-Tokens = Annotated[
-    str, typer.Option(help="auto (the model's tokenizer), bytes or characters: their values as ids.")
-]
-TrustRemoteCode = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-]
-Layer = Annotated[str, typer.Option(help="output, or the number of a layer.")]
-Pool = Annotated[str, typer.Option(help="mean, cls or last: one vector per sequence; token: every vector.")]
-Array = Annotated[
-    str | None, typer.Option(help="Which array or column, where a file of vectors has several.")
-]
-Measures = Annotated[
-    str | None,
-    typer.Option(help="Measures by name, separated by commas. [default: all; see `isoscope list measures`]"),
-]
-Memory = Annotated[str, typer.Option(help="The most memory that records may take.")]
-Seed = Annotated[int, typer.Option(help="Decides the jackknife groups and halves.")]
-Json = Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of a table.")]
-Out = Annotated[Path | None, typer.Option(help="The run folder. [default: runs/NAME-ID]")]
+Made = TypeVar("Made")
+SHARED = {
+    "model": "A hub id or a name of the zoo (@revision may follow), a folder, or a file of weights.",
+    "limit": "Maximum number of sequences, or of lines or vectors of a file (0 = all).",
+    "max_length": "Maximum tokens per sequence. [default: the model's limit, at most 512]",
+    "batch_size": "Sequences per batch.",
+    "device": "cpu, cuda, cuda:1 or mps. [default: the GPU if there is one]",
+    "dtype": "float32, bfloat16, float16 or float64.",
+    "layers": "Sites by glob: 'layer.*', '0,6,12', 'output', 'attention.*'.",
+    "heads": "Add rows for every head of attention.",
+    "counterfactual": "Read attention again without each head's mean query, on 64 sequences.",
+    "config": "The config of a model that is one file of weights.",
+    "revision": "A branch, tag or commit of the hub.",
+    "pack": "Join texts and cut full chunks, or take one text per sequence.",
+    "tokens": "auto (the model's tokenizer), bytes or characters: their values as ids.",
+    "trust_remote_code": "Run code that comes with the model.",
+    "layer": "output, or the number of a layer.",
+    "pool": "mean, cls or last: one vector per sequence; token: every vector.",
+    "array": "Which array or column, where a file of vectors has several.",
+    "measures": "Measures by name, separated by commas. [default: all; see `isoscope list measures`]",
+    "memory": "The most memory that records may take.",
+    "seed": "Decides the jackknife groups and halves.",
+    "seeds": "How many seeds; an interval takes three.",
+    "run": "A run folder.",
+    "json": "Print rows as JSON instead of a table.",
+    "out": "The run folder. [default: runs/NAME-ID]",
+}
+"""The help of options by name, for verbs that have none of their own for it."""
+MODEL_OR_VECTORS = (
+    "A hub id or a name of the zoo (@revision may follow), a folder, or a file of vectors "
+    "(.npy, .npz, .parquet, .safetensors or .csv)."
+)
+LAB = {
+    "task": "What is learnt; see `isoscope list tasks`.",
+    "layers": "Blocks.",
+    "width": "Dimensions of a hidden vector.",
+    "heads": "Heads of attention.",
+    "length": "Positions of a sequence.",
+    "steps": "Updates.",
+    "batch_size": "Sequences an update.",
+    "rate": "The largest rate of learning.",
+    "bfloat16": "Train in mixed precision.",
+    "data": "'embedded', a text file, a folder of pictures (one a class) or of recordings.",
+}
+"""The help of what is trained in the lab."""
 
-# of the lab
-Task = Annotated[str, typer.Argument(help="What is learnt; see `isoscope list tasks`.")]
-Layers = Annotated[int, typer.Option(min=1, help="Blocks.")]
-Width = Annotated[int, typer.Option(min=1, help="Dimensions of a hidden vector.")]
-Heads = Annotated[int, typer.Option(min=1, help="Heads of attention.")]
-Length = Annotated[int, typer.Option(min=2, help="Positions of a sequence.")]
-Steps = Annotated[int, typer.Option(min=1, help="Updates.")]
-PerUpdate = Annotated[int, typer.Option(min=1, help="Sequences an update.")]
-Rate = Annotated[float, typer.Option(min=0.0, help="The largest rate of learning.")]
-Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train in mixed precision.")]
-DataOf = Annotated[
-    str, typer.Option(help="'embedded', a text file, a folder of pictures (one a class) or of recordings.")
-]
 
-_UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a verb: its options get their help by name, and Ctrl-C ends it with exit 130.
+
+    What has no default is an argument, all else an option; a switch that is off has no `--no-…`.
+    """
+
+    def made(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def run(*args: object, **options: object) -> None:
+            try:
+                function(*args, **options)
+            except KeyboardInterrupt:
+                typer.echo(
+                    "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
+                )
+                raise typer.Exit(130) from None
+
+        signature = inspect.signature(function, eval_str=True)
+        helped = [_helped(each, {**SHARED, **texts}[each.name]) for each in signature.parameters.values()]
+        run.__annotations__ = {each.name: each.annotation for each in helped}
+        run.__signature__ = signature.replace(parameters=helped)  # type: ignore[attr-defined]
+        return run
+
+    return made
+
+
+def _helped(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
+    """The parameter as an argument or an option with this help."""
+    kind, *given = get_args(parameter.annotation) or (parameter.annotation,)
+    if not hasattr(parameter.annotation, "__metadata__"):
+        names = [f"--{parameter.name.replace('_', '-')}"] if parameter.default is False else []
+        given = [typer.Argument() if parameter.default is parameter.empty else typer.Option(*names)]
+        kind = parameter.annotation
+    info = copy(given[0])
+    info.help = text
+    return parameter.replace(annotation=Annotated[kind, info])
+
+
+def make_run(call: str, options: Mapping[str, Any], opening: str = "", heard: str = "") -> None:
+    """Make a run by the function "module:name" with the options of a verb, and show what it holds.
+
+    `opening` is said while the function is imported, which takes seconds with torch. `heard` is the option
+    that hears of progress with what it hears by, as "telling=module:name".
+    """
+    from isoscope.cli.screen import terminal
+    from isoscope.kinds.table import named
+
+    with terminal.bar(opening) if opening else nullcontext():
+        from isoscope.cli.screen.finish import finish, rescuing
+
+        function = named(call)
+        hears, _, by = (heard or "telling=isoscope.cli.screen.terminal:TELLING").partition("=")
+        passed = {name: value for name, value in options.items() if name != "json"} | {hears: named(by)}
+    with rescuing(json=options["json"]):
+        folder = function(**passed)
+    finish(folder, json=options["json"])
+
+
+def filled(kind: type[Made], options: Mapping[str, Any], **more: object) -> Made:
+    """A dataclass whose fields are the options of the same names, and these more."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**({name: value for name, value in options.items() if name in names} | more))
 
 
 def parse_names(text: str | None) -> list[str] | None:
@@ -93,11 +137,10 @@ def parse_bytes(text: str) -> float:
     >>> parse_bytes("2GB")
     2000000000.0
     """
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?B?)\s*", text.upper())
-    unit = found[2] if found and (found[2] in _UNITS) else f"{found[2]}B" if found else ""
-    if not found or unit not in _UNITS:
+    size = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)B?\s*", text.upper())
+    if not size:
         raise IsoscopeError(f"'{text}' is no size of memory; write for example 500MB or 2GB.")
-    return float(found[1]) * _UNITS[unit]
+    return float(size[1]) * 1e3 ** " KMGT".index(size[2] or " ")
 
 
 def parse_share(text: str, option: str) -> tuple[int, int]:
@@ -110,3 +153,23 @@ def parse_share(text: str, option: str) -> tuple[int, int]:
     if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
         raise IsoscopeError(f"{option} is i/n with i from 0 to n − 1, such as 0/4; got '{text}'.")
     return int(first), int(count)
+
+
+def _share(parameter: typer.CallbackParam, text: str) -> tuple[int, int]:
+    return parse_share(text, f"--{parameter.name}")
+
+
+def _all_for_zero(count: int) -> int | None:
+    return count or None
+
+
+# a callback gives the verb what the text means
+Limit = Annotated[int, typer.Option(callback=_all_for_zero)]
+Names = Annotated[str | None, typer.Option(callback=parse_names)]
+Bytes = Annotated[str, typer.Option(callback=parse_bytes)]
+Share = Annotated[str, typer.Option(callback=_share)]
+AtLeast0 = Annotated[int, typer.Option(min=0)]
+AtLeast1 = Annotated[int, typer.Option(min=1)]
+AtLeast2 = Annotated[int, typer.Option(min=2)]
+Rate = Annotated[float, typer.Option(min=0.0)]
+Task = Annotated[str, typer.Argument()]

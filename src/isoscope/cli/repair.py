@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from isoscope.cli.options import (
-    Array,
-    BatchSize,
-    Device,
-    Json,
-    Layer,
-    Limit,
-    MaxLength,
-    ModelOrVectors,
-    Pool,
-)
+from isoscope.cli.options import MODEL_OR_VECTORS, Limit, verb
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,37 +15,32 @@ if TYPE_CHECKING:
     from isoscope.repair.keep.repair import Repair
 
 _NUMBERS = ["value", "null", "low", "high"]
+HELP = {
+    "model": MODEL_OR_VECTORS,
+    "recipe": "Repairs, one after the other: centre, standardise, abtt:DIRECTIONS, whiten:DIMENSIONS, "
+    "cluster-abtt:CLUSTERS:DIRECTIONS, rogue:DIMENSIONS; numbers may be left out.",
+    "export": "The folder that the repair is written to.",
+    "fit": "What it is fitted on: for a model a text or JSONL file, a folder, a dataset "
+    "(id:split:column); else another file of vectors. [default: 'embedded', or the file itself]",
+    "write": "Of a file of vectors: write them repaired to this .npy.",
+}
 
 
+@verb(HELP)
 def repair(
-    model: ModelOrVectors,
-    recipe: Annotated[
-        str,
-        typer.Option(
-            "--with",
-            help="Repairs, one after the other: centre, standardise, abtt:DIRECTIONS, whiten:DIMENSIONS, "
-            "cluster-abtt:CLUSTERS:DIRECTIONS, rogue:DIMENSIONS; numbers may be left out.",
-        ),
-    ],
-    export: Annotated[Path, typer.Option(help="The folder that the repair is written to.")],
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            help="What it is fitted on: for a model a text or JSONL file, a folder, a dataset "
-            "(id:split:column); else another file of vectors. [default: 'embedded', or the file itself]"
-        ),
-    ] = None,
-    layer: Layer = "output",
-    pool: Pool = "mean",
+    model: str,
+    recipe: Annotated[str, Option("--with")],
+    export: Annotated[Path, Option()],
+    fit: str | None = None,
+    layer: str = "output",
+    pool: str = "mean",
     limit: Limit = 4096,
-    max_length: MaxLength = None,
-    batch_size: BatchSize = 16,
-    device: Device = None,
-    array: Array = None,
-    write: Annotated[
-        Path | None, typer.Option(help="Of a file of vectors: write them repaired to this .npy.")
-    ] = None,
-    json: Json = False,
+    max_length: int | None = None,
+    batch_size: int = 16,
+    device: str | None = None,
+    array: str | None = None,
+    write: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Change the geometry of vectors: fit a repair, show what it does, and export it."""
     from isoscope.cli.screen import terminal as screen
@@ -84,15 +69,9 @@ def repair(
             from isoscope.repair.states import open_states
 
             loaded = load(model, device=device)
+            sizes: dict[str, Any] = {"limit": limit, "max_length": max_length, "batch_size": batch_size}
             states = open_states(
-                loaded,
-                fit or "embedded",
-                layer=layer,
-                pool=pool,
-                limit=None if limit == 0 else limit,
-                max_length=max_length,
-                batch_size=batch_size,
-                progress=progress,
+                loaded, fit or "embedded", layer=layer, pool=pool, progress=progress, **sizes
             )
             notes = [*loaded.notes, *states.data.notes]
             facts = {"model": loaded.name, "revision": loaded.revision, "layer": str(states.site)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from isoscope.cli.options import verb
 
 
-def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+@verb({})
+def report(run: Path) -> None:
     """Write the page of a run again, from its rows alone."""
     from isoscope.cli.screen.finish import finish
     from isoscope.results.store import read_run

@@ -7,46 +7,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from isoscope.cli.options import Device, Json, Out
+from isoscope.cli.options import parse_names, verb
 from isoscope.results.place import default_out
 
+HELP = {
+    "paper": "godey2024, machina2024 or bao2024.",
+    "scale": "laptop (minutes, embedded data), gpu (larger models, real data) or full (public models).",
+    "offline": "Ask no hub: what is not here is told.",
+    "seeds": "How many seeds; an interval takes three. [default: the scale's]",
+    "data": "text=FILE,images=FOLDER,sound=FOLDER; what is not given is embedded.",
+    "claims": "Claims by name, separated by commas. [default: all]",
+    "parallel": "Trainings that are made at once. [default: the scale's]",
+    "models": "Where trained models are kept. [default: `models` beside the folder]",
+}
+Some = Annotated[int | None, Option(min=1)]
 
+
+@verb(HELP)
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="godey2024, machina2024 or bao2024.")],
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="laptop (minutes, embedded data), gpu (larger models, real data) or full (public models)."
-        ),
-    ] = "laptop",
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no hub: what is not here is told.")] = False,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many seeds; an interval takes three. [default: the scale's]"),
-    ] = None,
-    data: Annotated[
-        str, typer.Option(help="text=FILE,images=FOLDER,sound=FOLDER; what is not given is embedded.")
-    ] = "",
-    claims: Annotated[
-        str | None, typer.Option(help="Claims by name, separated by commas. [default: all]")
-    ] = None,
-    device: Device = None,
-    parallel: Annotated[
-        int | None, typer.Option(min=1, help="Trainings that are made at once. [default: the scale's]")
-    ] = None,
-    models: Annotated[
-        Path | None, typer.Option(help="Where trained models are kept. [default: `models` beside the folder]")
-    ] = None,
-    out: Out = None,
-    json: Json = False,
+    paper: str,
+    scale: str = "laptop",
+    offline: bool = False,
+    seeds: Some = None,
+    data: str = "",
+    claims: str | None = None,
+    device: str | None = None,
+    parallel: Some = None,
+    models: Path | None = None,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Try every claim of a paper and judge it by intervals; goes on where it was stopped."""
     if offline:
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported
-    from isoscope.cli.options import parse_names
-    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen import terminal
     from isoscope.cli.screen.finish import finish
     from isoscope.data.documents import refuse_missing
     from isoscope.lab.train.experiment import device_for
@@ -66,8 +62,8 @@ def reproduce(
     path = out or default_out(f"{asked.name}-{scale}", run.id)
     folder = open_run(path, run)
     room = replace(room, models=models or path.parent / "models")
-    waiting = [claim for claim in left(asked, folder) if claim in wanted]
-    for claim in waiting:
-        with screen.bar(claim.title) as progress:
-            make([claim], replace(room, progress=progress), folder)
+    for claim in left(asked, folder):
+        if claim in wanted:
+            with terminal.bar(claim.title) as progress:
+                make([claim], replace(room, progress=progress), folder)
     finish(folder, json=json)

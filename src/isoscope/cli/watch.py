@@ -14,21 +14,25 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from isoscope.cli.options import verb
+
+HELP = {
+    "run": "A run folder; it may not be there yet.",
+    "port": "Where to listen. [default: 8765, or the next that is free]",
+    "host": "The address to listen at.",
+    "allow_remote": "Let --host be an address that other machines reach.",
+}
 _WELL = "the page shows the rows that are there."
 
 
+@verb(HELP)
 def watch(
-    run: Annotated[Path, typer.Argument(help="A run folder; it may not be there yet.")],
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Where to listen. [default: 8765, or the next that is free]"),
-    ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let --host be an address that other machines reach.")
-    ] = False,
+    run: Path,
+    port: Annotated[int | None, Option(min=0, max=65535)] = None,
+    host: str = "127.0.0.1",
+    allow_remote: bool = False,
 ) -> None:
     """Serve the page of a run that is being written: new rows appear as they land. Ctrl-C stops it."""
     from isoscope.cli.screen import terminal as screen

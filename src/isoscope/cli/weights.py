@@ -2,77 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+from isoscope.cli.options import AtLeast2, Limit, make_run, verb
 
-from isoscope.cli.options import (
-    BatchSize,
-    Config,
-    Device,
-    Json,
-    Limit,
-    MaxLength,
-    ModelOrWeights,
-    Out,
-    Pack,
-    Revision,
-    Seed,
-    Tokens,
-    TrustRemoteCode,
-)
+HELP = {
+    "query": "Names of the queries' weights, a regular expression with a group for the layer.",
+    "key": "The same for the keys.",
+    "length": "Positions that regimes and ρ(t) are told for.",
+    "data": "Run the model over this as well: 'embedded', a file, a folder, id:split:column.",
+}
 
 
+@verb(HELP)
 def weights(
-    model: ModelOrWeights,
-    revision: Revision = None,
-    config: Config = None,
-    query: Annotated[
-        str | None,
-        typer.Option(help="Names of the queries' weights, a regular expression with a group for the layer."),
-    ] = None,
-    key: Annotated[str | None, typer.Option(help="The same for the keys.")] = None,
-    length: Annotated[int, typer.Option(min=2, help="Positions that regimes and ρ(t) are told for.")] = 512,
-    data: Annotated[
-        str | None,
-        typer.Option(help="Run the model over this as well: 'embedded', a file, a folder, id:split:column."),
-    ] = None,
+    model: str,
+    revision: str | None = None,
+    config: str | None = None,
+    query: str | None = None,
+    key: str | None = None,
+    length: AtLeast2 = 512,
+    data: str | None = None,
     limit: Limit = 256,
-    max_length: MaxLength = None,
-    batch_size: BatchSize = 16,
-    device: Device = None,
-    pack: Pack = True,
-    tokens: Tokens = "auto",
-    trust_remote_code: TrustRemoteCode = False,
-    seed: Seed = 0,
-    out: Out = None,
-    json: Json = False,
+    max_length: int | None = None,
+    batch_size: int = 16,
+    device: str | None = None,
+    pack: bool = True,
+    tokens: str = "auto",
+    trust_remote_code: bool = False,
+    seed: int = 0,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
-    from isoscope.cli.screen import terminal
-
-    with terminal.bar(f"opening {model}"):  # before torch, which takes seconds to import
-        from isoscope.cli.screen.finish import finish, rescuing
-        from isoscope.run.weigh.make import weights as weighed
-
-    with rescuing(json=json):
-        folder = weighed(
-            model,
-            revision=revision,
-            config=config,
-            query=query,
-            key=key,
-            length=length,
-            data=data,
-            limit=limit or None,
-            max_length=max_length,
-            batch_size=batch_size,
-            device=device,
-            pack=pack,
-            tokens=tokens,
-            trust_remote_code=trust_remote_code,
-            seed=seed,
-            out=out,
-            telling=terminal.TELLING,
-        )
-    finish(folder, json=json)
+    make_run("isoscope.run.weigh.make:weights", locals(), opening=f"opening {model}")

@@ -112,7 +112,7 @@ KINDS = (
         screen=Of("isoscope.kinds.reproduce.screen:screen_of"),
         figures=Of("isoscope.plot.catalogue.runs:of_claims"),
         explains=Told(("isoscope.papers.paper:EXPLANATIONS",)),
-        prints=Of("isoscope.kinds.reproduce.files:files_of"),
+        prints=Of("isoscope.kinds.reproduce.page:files_of"),
     ),
     Kind(
         "advise",

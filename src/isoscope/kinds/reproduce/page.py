@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.kinds.reproduce.screen import claims_of
 from isoscope.papers.claims import called
 from isoscope.papers.paper import Judged, headline
 from isoscope.results.run import Run

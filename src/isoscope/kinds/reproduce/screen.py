@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from isoscope.kinds.reproduce.judged import claims_of
+from isoscope.errors import IsoscopeError
 from isoscope.kinds.screen import WIDTH, Cell, Screen, Table, headed
-from isoscope.papers.paper import Judged, headline
+from isoscope.papers.paper import Judged, Paper, headline, judged
+from isoscope.papers.table import paper_of
 from isoscope.results.store import RunFolder
 
 _COLOURS = {True: "green", False: "red", None: "yellow"}
 _COLUMNS = headed(("claim", "expected", "found", "verdict"), folds=True)
+
+
+def claims_of(folder: RunFolder) -> tuple[Paper, list[Judged]]:
+    """The paper, and every claim of it that the folder has; without any, an error."""
+    paper = paper_of(str(folder.run.question["paper"]))
+    found = judged(paper, folder)
+    if not found:
+        raise IsoscopeError(
+            f"{folder.path} holds no claim yet; `isoscope reproduce {paper.name}` makes them."
+        )
+    return paper, found
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
