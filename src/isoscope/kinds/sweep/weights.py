@@ -9,23 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isoscope.show.figures.heads_over_steps import heads_over_steps
-from isoscope.show.figures.panels import Drawn, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.figures.weights.sections import WEIGHED
 from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of, title_of
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import Section, explanations, plain_section
 from isoscope.show.page.training import Trained, Training
 from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed
 
 _MAPPED = 2
-_SHOWN = {
-    "vocabulary": (
-        "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
-        "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
-    ),
-}  # fmt: skip
-"""Measures of other families that a section shows; all others are in the rows."""
+_VOCABULARY = (  # measures of other families that its section shows first; all others are in the rows
+    "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
+    "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
+)  # fmt: skip
 
 
 def weight_trajectories(of: Training) -> list[tuple[Section, list[SiteReading]]]:
@@ -37,41 +34,25 @@ def weight_trajectories(of: Training) -> list[tuple[Section, list[SiteReading]]]
 def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | None:
     own = [r for r in of.readings if WEIGHED[family](r.kind)]
     named = in_order((r.measure for r in own if r.known), family)
-    shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
-    named = [m for m in named if m in shown and how_shown(m).instead not in named]
-    named.sort(key=shown.index if family != "vocabulary" else (*_SHOWN[family], *shown).index)
+    shown = (*(_VOCABULARY if family == "vocabulary" else ()), *FAMILIES[family].measures)
+    named = sorted((m for m in named if m in shown and how_shown(m).instead not in named), key=shown.index)
     if not named or len({r.step for r in own}) < 2:
         return None
     own, places = _placed(own, family, of.places)
-    panels: list[Panel] = []
-    for measure in named:
-        mine = [r for r in own if r.measure == measure]
-        mapped = family == "query_key" and len(panels) < _MAPPED
-        chart = trajectory(mine, of.axis, places, mapped=mapped)
-        null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
-        panels.append(
-            Panel(
-                (measure,), title_of(measure, of.told), ", ".join(filter(None, [null, chart.remark])), chart
-            )
-        )
     wide = _MAPPED if family == "query_key" else 0
+    panels = []
+    for at, measure in enumerate(named):
+        chart = trajectory([r for r in own if r.measure == measure], of.axis, places, mapped=at < wide)
+        null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
+        remark = ", ".join(filter(None, [null, chart.remark]))
+        panels.append(Panel((measure,), title_of(measure, of.told), remark, chart))
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
     trained = Trained(tuple(panels[:wide]), tuple(panels[wide:]), None, heads, places)
-    first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
-    asks = FAMILIES[family]
-    section = Section(
-        family=family,
-        shown=Family(asks.heading, asks.asks, ()),
-        words="",
-        large=(),
-        small=(),
-        maps=(),
-        drawn=Drawn(tuple(panels), places.key),
-        explained=explanations(named, of.told),
-        trained=trained,
-        changes="\n".join(filter(None, first)),
-    )
-    return section, own
+    changes = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
+    asks, explained = FAMILIES[family], explanations(named, of.told)
+    shown_as = Family(asks.heading, asks.asks, ())
+    section = plain_section(family, shown_as, panels, key=dict(places.key), explained=explained)
+    return replace(section, small=(), trained=trained, changes="\n".join(filter(None, changes))), own
 
 
 def _placed(own: list[SiteReading], family: str, places: Depths) -> tuple[list[SiteReading], Depths]:
