@@ -27,7 +27,6 @@ SAYING = ("families", "attention", "training", "weights", "words")
 MODULES = (
     *(SOURCE / "show" / "say" / f"{name}.py" for name in SAYING),
     *SOURCE.glob("kinds/*/sentences.py"),
-    SOURCE / "kinds" / "advise" / "space.py",
     SOURCE / "kinds" / "impact" / "effects.py",
 )
 TABLES = (

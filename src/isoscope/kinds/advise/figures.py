@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from isoscope.formatting import short
-from isoscope.kinds.advise.findings import BEFORE, Findings, Space
+from isoscope.kinds.advise.findings import BEFORE, MEASURES, Findings, Space
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Axis, Chart, Series, Told
 from isoscope.show.colours import MODELS, PAPER, Pair
@@ -30,10 +29,10 @@ def cosine_panel(found: Findings) -> Panel:
     spaces = [space for space in (found.before, *found.after) if space.quantiles[50].known]
     series = []
     for at, space in enumerate(spaces):
-        name, colour = _named(space.name), _colour(space)
         for low, high, width, opacity in _BARS:
-            x = [space.quantiles[low].value, space.quantiles[high].value]
-            series.append(Series(name, x, [-at, -at], colour=colour, width=width, opacity=opacity))
+            x = [space.quantiles[end].value for end in (low, high)]
+            line = Series(space.label, x, [-at, -at], colour=_colour(space), width=width, opacity=opacity)
+            series.append(line)
         series.append(
             Series(
                 "median", [space.quantiles[50].value], [-at], style="dots", told=[_quantiles(space)],
@@ -45,45 +44,32 @@ def cosine_panel(found: Findings) -> Panel:
     aside = 0.03 * (max(reached) - min(reached))
     ends = min(reached) - aside, max(reached) + aside
     axis = Axis("cosine of two vectors", ends, grid=True, most=6)  # more run into each other on a phone
-    rows = [(-float(at), _named(space.name)) for at, space in enumerate(spaces)]
+    rows = [(-float(at), space.label) for at, space in enumerate(spaces)]
     up = Axis(range=(0.4 - len(rows), 0.6), ticks=rows, rows=True, grid=False)
-    chart = Chart(
-        "", axis, up, series, uprights=((0.0, ""),), height=_ENDS + _LINE * len(spaces), margin={"b": 48}
-    )
+    height = _ENDS + _LINE * len(spaces)
+    chart = Chart("", axis, up, series, uprights=((0.0, ""),), height=height, margin={"b": 48})
     return Panel(("cosine_quantile_95",), "Cosines of pairs", remark, chart)
 
 
-def ladder(
-    found: Findings,
-    pick: Callable[[Space], Reading],
-    measure: str,
-    heading: str,
-    remark: str = "",
-    write: Write = short,
-) -> Panel | None:
-    """One number of every space as a dot with its interval and its null; None where no space has it."""
-    spaces = [space for space in (found.before, *found.after) if pick(space).known]
-    lines = [(_named(space.name), pick(space), _colour(space)) for space in spaces]
-    return Panel((measure,), heading, remark, _dots(lines, write)) if lines else None
+def ladder(found: Findings, field: str, heading: str, remark: str, write: Write) -> list[Panel]:
+    """One reading of every space as a dot with its interval and its null."""
+    spaces = (found.before, *found.after)
+    lines = [(space.label, getattr(space, field), _colour(space)) for space in spaces]
+    return numbers_panel(lines, (MEASURES[field],), heading, remark, write)
 
 
 def numbers_panel(
-    told: Sequence[tuple[str, Reading]],
+    lines: Sequence[tuple[str, Reading, Pair]],
     measures: tuple[str, ...],
     heading: str,
-    remark: str = "",
-    write: Write = short,
-) -> Panel | None:
-    """Named numbers as dots with their intervals and nulls; None where none has a value."""
-    lines = [(name, number, AS_IS) for name, number in told if number.known]
-    return Panel(measures, heading, remark, _dots(lines, write)) if lines else None
-
-
-def _dots(lines: Sequence[tuple[str, Reading, Pair]], write: Write) -> Chart:
-    dots = [
-        Dot(at, name, number, colour, _telling(number, name))
-        for at, (name, number, colour) in enumerate(lines)
-    ]
+    remark: str,
+    write: Write,
+) -> list[Panel]:
+    """Named numbers as dots with their intervals and nulls; no panel where none has a value."""
+    lines = [line for line in lines if line[1].known]
+    if not lines:
+        return []
+    dots = [Dot(at, name, n, colour, _telling(n, name)) for at, (name, n, colour) in enumerate(lines)]
     numbers = [number for _, number, _ in lines]
     reached = [x for n in numbers for x in (n.value, n.low, n.high, n.null) if x == x]
     low, high = min(0.0, *reached), max(0.0, *reached)
@@ -92,11 +78,8 @@ def _dots(lines: Sequence[tuple[str, Reading, Pair]], write: Write) -> Chart:
     wide = (high - low) / (1 - _ROOM * max(map(len, written)))
     axis = Axis(range=(low - 0.04 * wide, low + wide), most=5)
     height, names = _ENDS - 20 + _SMALL * len(lines), [name for name, _, _ in lines]
-    return rows_of_dots(names, dots, axis, size=8, height=height, margin={"b": 30}, numbers=written)
-
-
-def _named(name: str) -> str:
-    return "as it is" if name == BEFORE else name
+    chart = rows_of_dots(names, dots, axis, size=8, height=height, margin={"b": 30}, numbers=written)
+    return [Panel(measures, heading, remark, chart)]
 
 
 def _colour(space: Space) -> Pair:
@@ -108,7 +91,7 @@ def _quantiles(space: Space) -> Told:
     for per_cent, number in space.quantiles.items():
         ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
         lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
-    return Told(_named(space.name), "", lines)
+    return Told(space.label, "", lines)
 
 
 def _telling(number: Reading, name: str) -> Told:

@@ -1,47 +1,91 @@
-"""What advice hangs on, read from the rows of a run: a space as it is and after each repair, and why.
+"""A space as it is and after each repair, read from the rows of a run, and what may be claimed of it.
 
 No torch and no model: sentences and pages are made again from a run folder alone.
+Decided here: what is claimed of a mean cosine, of a share of it or of neighbours must hold for the whole 95 %
+interval; where there is none, the number is told and nothing is claimed. Effective rank and IsoScore have no
+valid one: they are held against their null by a factor of two. Quantiles, lengths and copies describe these
+vectors, and are taken as they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.show.readings import SiteReading, read
+from isoscope.show.say.words import STRONG, WEAK
 
 BEFORE, TOKENS, ALL_TOKENS = "before", "tokens", "all tokens"
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 
+# Where a word begins: each threshold is stated once.
+ROGUE_SHARE = (
+    0.5  # dimensions are called the cause where they carry more than half of the mean cosine together
+)
+MOST_ROGUE = 3  # more dimensions are not few (Timkey & van Schijndel 2021 tell the first three)
+STANDS_OUT = 2.0  # dimensions stand out with more than twice what the largest of a random direction carry
+NARROW = 0.5  # of an isotropic cloud's effective rank: narrow below it; of its IsoScore: uneven below it
+EVEN = 0.8  # about as even as can be where both come to that much of an isotropic cloud's
+VERY_SKEWED = (
+    1.0  # skewness of how often a vector is a neighbour: above it a few are hubs; by chance it is 0.3
+)
+APART = 0.05  # mean cosines of tokens that differ by less are not worth a sentence, however sure they are
+SAME_LENGTH, UNLIKE_LENGTH = 0.001, 0.2  # lengths vary by less than the first, by more than the second
+MANY_COPIES = 0.01  # the share of the vectors from which on copies are told
+MANY_ANTI_HUBS = 0.1  # the share of the vectors that are nobody's neighbour, above which it is told
+PASSED = 5  # per cent of the pairs that the threshold of the example lets pass
 
+MEASURES = {
+    "cosine": "mean_cosine_between", "drift": "relative_drift", "isoscore": "isoscore",
+    "rank": "effective_rank", "kept": "neighbours_kept", "hubness": "hub_skewness", "anti_hubs": "anti_hubs",
+    "norm": "mean_norm", "norm_variation": "norm_variation", "copies": "copies",
+    "constant": "constant_dimensions", "left_out": "left_out", "no_direction": "no_direction",
+    "frequent": "mean_cosine_frequent",
+}  # fmt: skip
+"""The measure behind each reading of a space."""
 NONE = SiteReading(math.nan, 0, model="", step=None, kind="", layer=None, head=None, measure="", place=0)
 """The reading of a row that does not exist."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Vectors as they are (`before`) or after the repair of this name."""
+    """Vectors as they are (`before`), after the repair of this name, or token by token.
+
+    `rarer` are the rare tokens, or, where a text is too short to have any, those in between.
+    """
 
     name: str
-    cosine: SiteReading
-    drift: SiteReading
-    isoscore: SiteReading
-    rank: SiteReading
-    top: SiteReading
-    quantiles: Mapping[int, SiteReading]
+    quantiles: Mapping[int, SiteReading] = field(default_factory=dict)
+    cosine: SiteReading = NONE
+    drift: SiteReading = NONE
+    isoscore: SiteReading = NONE
+    rank: SiteReading = NONE
     kept: SiteReading = NONE
     hubness: SiteReading = NONE
     anti_hubs: SiteReading = NONE
+    norm: SiteReading = NONE
+    norm_variation: SiteReading = NONE
+    copies: SiteReading = NONE
+    constant: SiteReading = NONE
+    left_out: SiteReading = NONE
+    no_direction: SiteReading = NONE
+    frequent: SiteReading = NONE
+    rarer: SiteReading = NONE
+
+    @property
+    def label(self) -> str:
+        """What tables and figures call it."""
+        return "as it is" if self.name == BEFORE else self.name
 
     @property
     def kind(self) -> str:
         """The first step of the repair, without its numbers, where it has one step only.
 
-        >>> Space("abtt:4", NONE, NONE, NONE, NONE, NONE, {}).kind
+        >>> Space("abtt:4").kind
         'abtt'
         """
         return "" if "," in self.name else self.name.split(":")[0]
@@ -57,94 +101,93 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Mean cosines of a text model's tokens: content tokens, by how often they occur, and all tokens.
-
-    `rarer` are the rare ones, or, where a text is too short to have any, those in between.
-    """
-
-    cosine: SiteReading
-    rarer: SiteReading
-    frequent: SiteReading
-    with_special: SiteReading
-
-
-@dataclass(frozen=True)
 class Findings:
-    """All that is said hangs on this."""
+    """All that is said hangs on this: the spaces, the dimensions, and what they decide.
+
+    `tokens` are the content tokens of a text model, `all_tokens` all of them; `pool` is how a model's vectors
+    were made.
+    """
 
     before: Space
     after: tuple[Space, ...]
     dimensions: tuple[Dimension, ...]
     width: int
-    norm: SiteReading
-    norm_variation: SiteReading
-    copies: SiteReading
-    constant: SiteReading
-    left_out: SiteReading
-    no_direction: SiteReading
-    tokens: Tokens
+    tokens: Space
+    all_tokens: Space
     pool: str = ""
 
-    def repaired(self, kind: str) -> Space | None:
-        """The space after the repair of this kind, where it was tried alone."""
-        return next((space for space in self.after if space.kind == kind), None)
+    def repaired(self, kind: str) -> Space:
+        """The space after the repair of this kind alone; one without a name where that was not tried."""
+        return next((space for space in self.after if space.kind == kind), Space(""))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the vectors share a direction by more than a convention's worth, for certain."""
+        return self.before.cosine.above(WEAK)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the variance of some directions is so much larger that half of the evenness is lost."""
+        return self.before.isoscore.known and self.before.isoscore.value < NARROW * self.before.isoscore.null
+
+    @property
+    def one_cone(self) -> bool:
+        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters.
+
+        Of nine in ten pairs, the least alike are above what is weak, or the most alike below what is strong.
+        """
+        least, most = (self.before.quantiles[end].value for end in (5, 95))
+        return self.crowded and (least > WEAK or most < STRONG)
+
+    @property
+    def one_direction(self) -> bool:
+        """Whether what is left of a cone without the mean is under the convention, for certain."""
+        return self.one_cone and self.repaired("centre").cosine.below(WEAK)
+
+    @property
+    def rogue(self) -> int:
+        """How few dimensions carry over half of the mean cosine, and more than chance, for certain; or 0."""
+        few = self.dimensions[:MOST_ROGUE]
+        carry = [each.joined.above(max(ROGUE_SHARE, each.joined.null)) for each in few]
+        return 1 + carry.index(True) if self.crowded and any(carry) and self.width > 2 * MOST_ROGUE else 0
+
+    @property
+    def enough(self) -> list[Space]:
+        """The repairs that bring the mean cosine within the convention around 0, for certain."""
+        return [each for each in self.after if each.cosine.below(WEAK) and each.cosine.above(-WEAK)]
+
+    @property
+    def gentlest(self) -> list[Space]:
+        """Of the repairs that are enough, that which keeps most neighbours, and those not told from it."""
+        known = sorted((each for each in self.enough if each.kept.bounded), key=lambda each: -each.kept.value)
+        return [each for each in known if not each.kept.below(known[0].kept.low)]
 
 
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
     """Read the rows of a run of `isoscope advise`; `pool` is how a model's vectors were made."""
-    held: dict[tuple[str, str], SiteReading] = {}
-    sites: dict[int, dict[str, SiteReading]] = {}
+    spaces: dict[str, dict[str, SiteReading]] = {}
+    shares: dict[int, dict[str, SiteReading]] = {}
     for one in read(rows):
         if one.kind == "dimension" and one.layer is not None:
-            sites.setdefault(one.layer, {})[one.measure] = one
+            shares.setdefault(one.layer, {})[one.measure] = one
         else:
-            held[one.model, one.measure] = one
-    names = [str(name) for name in rows["model"].drop_duplicates()]
-    if BEFORE not in names:
+            spaces.setdefault(one.model, {})[one.measure] = one
+    if BEFORE not in spaces:
         raise IsoscopeError("these rows are not of `isoscope advise`: none is of the vectors as they are.")
-
-    def at(measure: str, model: str = BEFORE) -> SiteReading:
-        return held.get((model, measure), NONE)
-
-    rare = at("mean_cosine_rare", TOKENS)
+    width = spaces[BEFORE].get("dimensions", NONE)
+    before, tokens, all_tokens = (_space(name, spaces.pop(name, {})) for name in (BEFORE, TOKENS, ALL_TOKENS))
+    after = tuple(_space(name, readings) for name, readings in spaces.items())
+    dimensions = tuple(
+        Dimension(which, share.get("dimension_share", NONE), share.get("dimension_share_joined", NONE))
+        for which, share in shares.items()
+    )
     return Findings(
-        before=_space(held, BEFORE),
-        after=tuple(_space(held, name) for name in names if name not in (BEFORE, TOKENS, ALL_TOKENS)),
-        dimensions=tuple(
-            Dimension(which, own.get("dimension_share", NONE), own.get("dimension_share_joined", NONE))
-            for which, own in sites.items()
-        ),
-        width=int(at("dimensions").value) if math.isfinite(at("dimensions").value) else 0,
-        norm=at("mean_norm"),
-        norm_variation=at("norm_variation"),
-        copies=at("copies"),
-        constant=at("constant_dimensions"),
-        left_out=at("left_out"),
-        no_direction=at("no_direction"),
-        tokens=Tokens(
-            at("mean_cosine_between", TOKENS),
-            rare if rare.known else at("mean_cosine_middle", TOKENS),
-            at("mean_cosine_frequent", TOKENS),
-            at("mean_cosine_between", ALL_TOKENS),
-        ),
-        pool=pool,
+        before, after, dimensions, int(width.value) if width.known else 0, tokens, all_tokens, pool
     )
 
 
-def _space(held: Mapping[tuple[str, str], SiteReading], name: str) -> Space:
-    def at(measure: str) -> SiteReading:
-        return held.get((name, measure), NONE)
-
-    return Space(
-        name=name,
-        cosine=at("mean_cosine_between"),
-        drift=at("relative_drift"),
-        isoscore=at("isoscore"),
-        rank=at("effective_rank"),
-        top=at("top_share"),
-        quantiles={per_cent: at(f"cosine_quantile_{per_cent:02}") for per_cent in QUANTILES},
-        kept=at("neighbours_kept"),
-        hubness=at("hub_skewness"),
-        anti_hubs=at("anti_hubs"),
-    )
+def _space(name: str, readings: Mapping[str, SiteReading]) -> Space:
+    quantiles = {q: readings.get(f"cosine_quantile_{q:02}", NONE) for q in QUANTILES}
+    rare, middle = (readings.get(f"mean_cosine_{band}", NONE) for band in ("rare", "middle"))
+    others = {name: readings.get(measure, NONE) for name, measure in MEASURES.items()}
+    return Space(name, quantiles, rarer=rare if rare.known else middle, **others)

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from isoscope.errors import refuse_sizes
 from isoscope.measures.table import choose
-from isoscope.models.source import Model, fingerprint, load
+from isoscope.models.source import fingerprint, load
 from isoscope.repair.advise.advise import GEOMETRY, recipes
 from isoscope.repair.advise.advise import advise as try_repairs
 from isoscope.repair.advise.explained import EXPLAINED
 from isoscope.repair.advise.sample import Halves, halves, rows_of
 from isoscope.repair.advise.tokens import BANDS, token_rows
-from isoscope.repair.states import States, open_states
+from isoscope.repair.states import open_states
 from isoscope.repair.vectors import holds_vectors, open_vectors
 from isoscope.results.place import default_out
+from isoscope.results.row import Row
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.provenance import new_run
 from isoscope.run.telling import SILENT, Telling
 from isoscope.sites import Site
 
 _UNIT = "advice"
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Where vectors come from: what rows call it, its site, what fixes its vectors, and remarks."""
-
-    name: str
-    site: Site
-    question: Mapping[str, object]
-    notes: Sequence[str]
-    given: Halves | None = None
-    states: States | None = None
-    model: Model | None = None
+_FIXED = ("model", "revision", "dtype")
 
 
 def advise(
@@ -62,65 +50,50 @@ def advise(
     """
     refuse_sizes(limit, max_length, batch_size)
     tried, address = recipes(repairs), str(model)
+    given = states = None
     if holds_vectors(address):
-        source = _file(Path(address), array, limit, telling)
+        given, question, notes = _file(Path(address), array, limit, telling)
+        name, site = Path(address).name, Site("cloud")
     else:
         loaded = load(address, device=device)
         states = open_states(
-            loaded,
-            data,
-            layer=layer,
-            pool=pool,
-            limit=limit,
-            max_length=max_length,
-            batch_size=batch_size,
+            loaded, data, layer=layer, pool=pool, limit=limit, max_length=max_length, batch_size=batch_size
         )
-        source = _model(loaded, states, pool)
-    read = [*GEOMETRY, "mean_norm", *(BANDS if source.model else ())]
-    run = new_run("advise", source.name, {**source.question, "repairs": list(tried)}, choose(read))
+        name, site, notes = loaded.name, states.site, [*loaded.notes, *states.data.notes]
+        question = {key: value for key, value in loaded.facts().items() if key in _FIXED}
+        question |= {"weights": fingerprint(loaded.module), **states.data.facts()}
+        question |= {"layer": str(states.site), "pool": pool}
+    read = [*GEOMETRY, "mean_norm", *(BANDS if states else ())]
+    run = new_run("advise", name, {**question, "repairs": list(tried)}, choose(read))
     run = replace(run, measures={**run.measures, **EXPLAINED})
-    folder = open_run(out or default_out(f"advise {source.name}", run.id), run)
+    folder = open_run(out or default_out(f"advise {name}", run.id), run)
     if folder.has(_UNIT):
         telling.note(f"{folder.path} has these rows already; nothing is measured again")
         return folder
-    given, tokens = source.given, []
-    if given is None:
-        assert source.states is not None and source.model is not None
-        with telling.bar(f"running {source.name}") as progress:
-            given = halves(replace(source.states, progress=progress))
+    tokens: list[Row] = []
+    if states is not None:
+        with telling.bar(f"running {name}") as progress:
+            given = halves(replace(states, progress=progress))
         with telling.bar("looking at tokens") as progress:
             tokens = token_rows(
-                source.model,
-                data,
-                source.site,
-                limit=limit,
-                max_length=max_length,
-                batch_size=batch_size,
-                pack=pool == "token",
-                run=run.id,
-                progress=progress,
-            )
+                states.model, data, site, limit=limit, max_length=max_length, batch_size=batch_size,
+                pack=pool == "token", run=run.id, progress=progress,
+            )  # fmt: skip
+    assert given is not None
     with telling.bar("trying repairs") as progress:
-        found = try_repairs(given, tried, site=source.site, run=run.id, progress=progress)
-    facts = {**given.facts(), "repairs": list(found.tried), "notes": [*source.notes, *found.notes]}
+        found = try_repairs(given, tried, site=site, run=run.id, progress=progress)
+    facts = {**given.facts(), "repairs": list(found.tried), "notes": [*notes, *found.notes]}
     folder.write(_UNIT, [*found.rows, *tokens], facts)
     return folder
 
 
-def _file(file: Path, array: str | None, limit: int | None, telling: Telling) -> _Source:
+def _file(
+    file: Path, array: str | None, limit: int | None, telling: Telling
+) -> tuple[Halves, dict[str, object], list[str]]:
+    """The vectors of a file, what fixes them, and remarks."""
     vectors, notes = open_vectors(file, array)
     with telling.bar(f"reading {file}") as progress:
         given = halves(rows_of(vectors, limit, progress=progress))
     if given.seen < len(vectors):
         notes = [*notes, f"advice is given on {given.seen} of {len(vectors)} vectors, drawn by lot"]
-    question = {"file": str(file), "array": array, "limit": limit, "hash": given.digest}
-    return _Source(file.name, Site("cloud"), question, notes, given)
-
-
-def _model(loaded: Model, states: States, pool: str) -> _Source:
-    known = loaded.facts()
-    question: dict[str, object] = {key: known[key] for key in ("model", "revision", "dtype")}
-    question |= {"weights": fingerprint(loaded.module), **states.data.facts()}
-    question |= {"layer": str(states.site), "pool": pool}
-    notes = [*loaded.notes, *states.data.notes]
-    return _Source(loaded.name, states.site, question, notes, states=states, model=loaded)
+    return given, {"file": str(file), "array": array, "limit": limit, "hash": given.digest}, notes

@@ -7,15 +7,16 @@ The column `model` names the repair. The change of a score is a measure of its o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.results.reading import Reading
+from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, name_of
-from isoscope.show.readings import unique
+from isoscope.show.readings import read
 
 AS_IT_IS = "as it is"
 ACROSS = "mean_cosine_between"
@@ -51,64 +52,60 @@ class Effect:
         kind, layer = self.place
         return kind if layer is None else f"{kind} {layer}"
 
+    @property
+    def change(self) -> str:
+        """The change with its sign."""
+        return f"{'+' * (self.by.value > 0)}{short(self.by.value, 2)}"
+
     def told(self) -> str:
         """The change with its interval.
 
         >>> Effect(("layer", 0), "m", "r", 0.5, 0.6, Reading(0.1, 9, 0.0, 0.05, 0.15), (0.0, 0.0)).told()
         '+0.1 [0.05, 0.15]'
         """
-        sign = "+" if self.by.value > 0 else ""
-        return f"{sign}{short(self.by.value, 2)} [{short(self.by.low, 2)}, {short(self.by.high, 2)}]"
+        return f"{self.change} [{short(self.by.low, 2)}, {short(self.by.high, 2)}]"
 
 
-def ordered(rows: pd.DataFrame, question: Mapping[str, object]) -> pd.DataFrame:
-    """The rows in the order of the layers, repairs as they were asked for."""
-    asked = question.get("repairs")
+def ordered(folder: RunFolder) -> pd.DataFrame:
+    """The rows of a folder in the order of the layers, repairs as they were asked for."""
+    rows, asked = folder.frame(), folder.run.question.get("repairs")
     repairs = [AS_IT_IS, *map(str, asked if isinstance(asked, list | tuple) else ())]
-    place = rows["model"].map({name: number for number, name in enumerate(repairs)})
+    repair = rows["model"].map({name: number for number, name in enumerate(repairs)})
     layer = rows["layer"].fillna(10**6)
-    sorted_ = rows.assign(place=place, at=layer).sort_values(["at", "place"], kind="stable")
-    return sorted_.drop(columns=["place", "at"]).reset_index(drop=True)
+    at = pd.DataFrame({"layer": layer, "repair": repair}).sort_values(["layer", "repair"], kind="stable")
+    return rows.loc[at.index].reset_index(drop=True)
 
 
 def effects(rows: pd.DataFrame) -> list[Effect]:
-    """Every change in these rows, in their order."""
-    value: dict[tuple[Place, str, str], float] = {}
-    for place, model, measure, number in _each(rows, "value"):
-        value[place, model, measure] = float(str(number))
+    """Every change in these rows, site by site."""
+    readings = sorted(read(rows), key=lambda r: _order((r.kind, r.layer)))
+    value = {(r.kind, r.layer, r.model, r.measure): r.value for r in readings}
     found = []
-    changes = rows[is_change(rows)]
-    columns = (changes[name].tolist() for name in ("low", "high", "n", "note", "tag", "about"))
-    for (place, repair, _, number), low, high, n, note, tag, about in zip(
-        _each(changes, "value"), *columns, strict=True
-    ):
-        measure = str(about)
-        before, after = (value[place, each, measure] for each in (AS_IT_IS, repair))
-        across = [value.get((place, each, ACROSS), math.nan) for each in (AS_IT_IS, repair)]
-        by = Reading(float(str(number)), int(n), 0.0, float(low), float(high), str(note), str(tag))
-        found.append(Effect(place, measure, repair, before, after, by, (across[0], across[1])))
+    for by in readings:
+        if by.about:
+            before, after = (value[by.kind, by.layer, name, by.about] for name in (AS_IT_IS, by.model))
+            x = [value.get((by.kind, by.layer, name, ACROSS), math.nan) for name in (AS_IT_IS, by.model)]
+            place = by.kind, by.layer
+            found.append(Effect(place, by.about, by.model, before, after, by, (x[0], x[1])))
     return found
 
 
-def is_change(rows: pd.DataFrame) -> pd.Series:
-    """Whether each row is the change of another measure."""
-    return rows["about"].fillna("") != ""
-
-
-def _each(rows: pd.DataFrame, column: str) -> list[tuple[Place, str, str, object]]:
-    layers = [None if pd.isna(layer) else int(layer) for layer in rows["layer"]]
-    columns = (rows[name].tolist() for name in ("kind", "model", "measure", column))
-    return [
-        ((str(kind), layer), str(model), str(measure), number)
-        for layer, kind, model, measure, number in zip(layers, *columns, strict=True)
-    ]
+def _order(place: Place) -> tuple[bool, int, str]:
+    """Layers by number, then the other sites."""
+    return place[1] is None, place[1] or 0, place[0]
 
 
 def places(found: Sequence[Effect]) -> list[Place]:
-    """The sites, in order: layers by number, then the others."""
-    return sorted(
-        {each.place for each in found}, key=lambda place: (place[1] is None, place[1] or 0, place[0])
-    )
+    """The sites, in order."""
+    return sorted({each.place for each in found}, key=_order)
+
+
+def by_score(found: Sequence[Effect]) -> dict[tuple[Place, str], list[Effect]]:
+    """The effects by site and score, site by site."""
+    groups: dict[tuple[Place, str], list[Effect]] = {}
+    for each in sorted(found, key=lambda each: _order(each.place)):
+        groups.setdefault((each.place, each.measure), []).append(each)
+    return groups
 
 
 def is_main(measure: str) -> bool:
@@ -145,27 +142,21 @@ def _did(own: Sequence[Effect]) -> str:
 def finding(found: Sequence[Effect], told: Told) -> str:
     """What the repairs did to the main score of each task at each site: a line each, verdicts in turn."""
     lines = []
-    for place in places(found):
-        here = [each for each in found if each.place == place and is_main(each.measure)]
-        for measure in unique(each.measure for each in here):
-            own = [each for each in here if each.measure == measure]
-            lines.append(f"{own[0].site}, {name_of(measure, told)} {short(own[0].before)}: {_verdicts(own)}.")
+    for (_, measure), each in by_score([each for each in found if is_main(each.measure)]).items():
+        lines.append(f"{each[0].site}, {name_of(measure, told)} {short(each[0].before)}: {_verdicts(each)}.")
     return "\n".join(lines) or "There is nothing to compare."
 
 
-def _verdicts(own: Sequence[Effect]) -> str:
+def _verdicts(effects: Sequence[Effect]) -> str:
     parts = []
     for verdict in VERDICTS:
-        mine = sorted((each for each in own if each.verdict == verdict), key=lambda each: -abs(each.by.value))
-        if not mine:
-            continue
-        if verdict in ("helped", "hurt"):
-            names = ", ".join(f"{each.repair} {each.told()}" for each in mine)
-        else:
-            names = ", ".join(each.repair for each in mine)
-        if verdict == "no difference":
-            least = max((each.by.high - each.by.low) / 2 for each in mine)
+        alike = [each for each in effects if each.verdict == verdict]
+        alike.sort(key=lambda each: -abs(each.by.value))
+        sure = verdict in ("helped", "hurt")
+        names = ", ".join(f"{each.repair} {each.told()}" if sure else each.repair for each in alike)
+        if verdict == "no difference" and alike:
+            least = max((each.by.high - each.by.low) / 2 for each in alike)
             shown = f"one of {short(least, 2)} would have shown" if least else "all are alike"
-            verdict = f"no difference at n = {mine[0].by.n:,} ({shown})"
-        parts.append(f"{verdict}: {names}")
+            verdict = f"no difference at n = {alike[0].by.n:,} ({shown})"
+        parts += [f"{verdict}: {names}"] if alike else []
     return "; ".join(parts)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from isoscope.kinds.impact.effects import AS_IT_IS, Effect, is_main, places
+from isoscope.kinds.impact.effects import AS_IT_IS, Effect, Place, by_score, is_main
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
@@ -21,7 +21,6 @@ from isoscope.show.readings import unique
 
 _ROW, _ENDS = 24, 64  # pixels of a repair in a panel of changes, and of its ends
 _HEIGHT = 280
-_WIDTH, _TALL, _MOST = 2.6, 1.9, 3  # inches of a printed panel, and columns at most
 
 
 def colours_of(found: Sequence[Effect]) -> dict[str, Pair]:
@@ -35,19 +34,23 @@ def drawable(found: Sequence[Effect]) -> list[Effect]:
     return [each for each in found if is_main(each.measure) and not math.isnan(each.x[0] + each.after)]
 
 
-def arrows(found: Sequence[Effect], told: Measures) -> list[Chart]:
-    """One chart per task and site: the score against the mean cosine, an arrow per repair."""
-    main, charts = drawable(found), []
-    for measure in unique(each.measure for each in main):
-        for place in places(main):
-            own = [each for each in main if each.measure == measure and each.place == place]
-            if own:
-                title = f"{title_of(measure, told)} · {own[0].site}"
-                charts.append(arrow_chart(own, found, title))
-    return charts
+def arrows(
+    found: Sequence[Effect], told: Measures, sites: Sequence[Place], joint: str = " · "
+) -> list[list[Chart | None]]:
+    """The score against the mean cosine, an arrow per repair: a row of charts per task, a column per site."""
+    charts = by_score(drawable(found))
+    return [
+        [
+            _arrows(effects, found, f"{title_of(measure, told)}{joint}{effects[0].site}")
+            if (effects := charts.get((site, measure)))
+            else None
+            for site in sites
+        ]
+        for measure in unique(each.measure for each in drawable(found))
+    ]
 
 
-def arrow_chart(own: Sequence[Effect], found: Sequence[Effect], title: str) -> Chart:
+def _arrows(own: Sequence[Effect], found: Sequence[Effect], title: str) -> Chart:
     """The arrows of one task at one site, and the point that they leave from."""
     looks = {name: turned(at) for at, name in enumerate(colours_of(found))}
     series = [_arrow(each, *looks[each.repair]) for each in own]
@@ -88,22 +91,3 @@ def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
     return rows_of_dots(
         names, dots, Axis("change", most=6), size=9, height=height, margin=margin, zero=True, keyed=False
     )
-
-
-def printed_impact(found: Sequence[Effect], told: Measures) -> dict[str, bytes]:
-    """The figure as a paper prints it, in every format by suffix: a row a task, a column a site.
-
-    Of more sites than three columns hold the first and the last are drawn; the page has those in between.
-    """
-    from isoscope.show.draw.matplotlib.sheet import printed
-    from isoscope.show.draw.matplotlib.style import KINDS
-
-    main = drawable(found)
-    sites = places(main)
-    sites = sites if len(sites) <= _MOST else [sites[0], sites[-1]]
-    rows = []
-    for measure in unique(each.measure for each in main):
-        here = [[each for each in main if each.measure == measure and each.place == site] for site in sites]
-        title = title_of(measure, told)
-        rows.append([arrow_chart(own, main, f"{title}\n{own[0].site}") if own else None for own in here])
-    return printed(rows, (_WIDTH, _TALL), more=(0.0, 0.4), kinds=KINDS)

@@ -1,33 +1,12 @@
-"""The page of an impact: anisotropy against score, each repair an arrow; every change with its interval.
-
-Decided here: a repair keeps its colour on the whole page, and so does what is there before. An arrow leads
-from what is there to what a repair makes of it; the bar at its head is the paired 95 % interval of the
-change, laid on the score before. In the panels of changes a dot is full where that interval excludes 0, and a
-square where the map cannot matter.
-"""
+"""The page of an impact: anisotropy against score, each repair an arrow; every change with its interval."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import pandas as pd
-
-from isoscope.kinds.impact.effects import (
-    ACROSS,
-    AS_IT_IS,
-    effects,
-    finding,
-    headline,
-    is_change,
-    is_main,
-    ordered,
-    places,
-)
+from isoscope.kinds.impact import effects as impact
 from isoscope.kinds.impact.figures import arrows, changes, colours_of
-from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Family, Told, title_of
+from isoscope.show.measures import Family, title_of
 from isoscope.show.page.page import page
 from isoscope.show.page.section import Section, explanations, section_of
 from isoscope.show.readings import unique
@@ -42,50 +21,35 @@ _GEOMETRY = ("directions", "drift", "spectrum")
 
 
 def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    rows = ordered(folder.frame(), folder.run.question)
-    return impact_page(folder.run, rows, folder.facts())
-
-
-def impact_page(run: Run, rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> str:
-    """The text of `report.html`."""
-    found = effects(rows)
-    shown = rows.assign(note=rows["note"].where(~is_change(rows), ""))
-    sections = impact_sections(rows, run.measures)
-    return page(run, shown, facts, sections=sections, said=headline(found, run.measures))
-
-
-def impact_sections(rows: pd.DataFrame, told: Told) -> list[Section]:
-    """Arrows, changes site by site, then the geometry along the layers."""
-    found = effects(rows)
-    charts = arrows(found, told)
-    shared = colours_of(found)
-    repaired = {name: pair for name, pair in shared.items() if name != AS_IT_IS}
-    sections = []
+    """The text of `report.html`: arrows, changes site by site, then the geometry along the layers."""
+    rows, told = impact.ordered(folder), folder.run.measures
+    found, sections = impact.effects(rows), []
+    shared, sites = colours_of(found), impact.places(found)
+    repaired = {name: pair for name, pair in shared.items() if name != impact.AS_IT_IS}
+    charts = [chart for line in arrows(found, told, sites) for chart in line if chart]
     if charts:
         family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
-        drawn = [Panel((), chart.title, chart.remark, chart) for chart in charts]
-        measures = unique([ACROSS, *(each.measure for each in found if is_main(each.measure))])
-        words, told_of = f"{finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(measures, told)
-        sections.append(Section("arrows", family, drawn, words=words, key=shared, explained=told_of))
-    there = places(found)
-    for place in there:
-        here = [each for each in found if each.place == place]
-        measures = unique(each.measure for each in here)
-        drawn = []
-        for m in measures:
-            own = [each for each in here if each.measure == m]
-            drawn.append(Panel((m,), title_of(m, told), f"from {own[0].before:.3g}", changes(own, repaired)))
-        drawn = [panel for panel in drawn if panel.filled]
-        if not drawn:
-            continue
-        asks, inner = "What did each repair change, and is that sure?", place not in (there[0], there[-1])
-        family = Family(here[0].site.capitalize(), asks, (), folded=inner)
-        changed = [measure for measure in measures if not is_main(measure)]
-        name = here[0].site.replace(" ", "-")
-        told_of = explanations(changed, told)
-        sections.append(Section(name, family, drawn, key=repaired, explained=told_of))
-    of_scores = [m for m in rows["measure"].drop_duplicates() if told.get(m, {}).get("family") == "impact"]
-    cloud = rows[~rows["measure"].isin(of_scores)]
+        panels = [Panel((), chart.title, chart.remark, chart) for chart in charts]
+        main = unique([impact.ACROSS, *(each.measure for each in found if impact.is_main(each.measure))])
+        words, explained = f"{impact.finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(main, told)
+        sections.append(Section("arrows", family, panels, words=words, key=shared, explained=explained))
+    scores = impact.by_score(found)
+    for site in sites:
+        here = {measure: effects for (place, measure), effects in scores.items() if place == site}
+        panels = [
+            Panel((m,), title_of(m, told), f"from {effects[0].before:.3g}", changes(effects, repaired))
+            for m, effects in here.items()
+        ]
+        panels = [panel for panel in panels if panel.filled]
+        if panels:
+            name = next(iter(here.values()))[0].site
+            asks, inner = "What did each repair change, and is that sure?", site not in (sites[0], sites[-1])
+            family = Family(name.capitalize(), asks, (), folded=inner)
+            explained = explanations([m for m in here if not impact.is_main(m)], told)
+            name = name.replace(" ", "-")
+            sections.append(Section(name, family, panels, key=repaired, explained=explained))
+    cloud = rows[[told.get(m, {}).get("family") != "impact" for m in rows["measure"]]]
     sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
-    return sections
+    shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
+    said = impact.headline(found, told)
+    return page(folder.run, shown, folder.facts(), sections=sections, said=said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike, cpu_count
 from os.path import normpath
@@ -25,19 +25,19 @@ from isoscope.sweeps.find.remote import revisions as revisions_of
 from isoscope.sweeps.sweep import measured, open_sweep, read_together, run_of, waiting
 from isoscope.sweeps.verify.integrity import Finding, examine
 from isoscope.sweeps.verify.verify import as_measured, mark_anew, prints_of
-from isoscope.sweeps.work.job import WHAT, Asked, Opener, Outcome
-from isoscope.sweeps.work.local import Event, Slot, processes
+from isoscope.sweeps.work.job import WHAT, Asked, Outcome
+from isoscope.sweeps.work.local import Event, processes
 from isoscope.sweeps.work.on_ray import ray_slots
 
 ENGINES = ("local", "ray")
 
 
-def _unexamined(checkpoints: Sequence[Checkpoint], findings: Sequence[Finding], listed: bool) -> None:
+def _unheard(*told: object) -> None:
     pass
 
 
 def _unwatched(title: str, total: int, there: int) -> AbstractContextManager[Callable[[Event], None]]:
-    return nullcontext(lambda event: None)
+    return nullcontext(_unheard)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Watching:
     """Who hears of a sweep: of its progress, of checkpoints once examined, and of every unit."""
 
     telling: Telling = SILENT
-    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = _unexamined
+    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = _unheard
     units: Callable[[str, int, int], AbstractContextManager[Callable[[Event], None]]] = _unwatched
 
 
@@ -106,28 +106,16 @@ def sweep(
         if data is not None and what != "weights":
             refuse_missing(data)
         checkpoints = _checkpoints(address, revisions, config)
-        opener, origin = _lab(address, data)
+        training = training_of(address)  # of the lab: a run that opens its own checkpoints
         asked = Asked(
-            name=normpath(address) if Path(address).is_dir() else address,
-            what=what,
-            data=data or "embedded",
-            limit=limit,
-            max_length=max_length,
-            batch_size=batch_size,
-            tokens=tokens,
-            measures=None if measures is None else tuple(measures),
-            layers=layers,
-            heads=heads,
-            counterfactual=counterfactual,
-            length=length,
-            seed=seed,
-            memory=memory,
-            device=device,
-            dtype=dtype,
+            name=normpath(address) if Path(address).is_dir() else address, what=what, data=data or "embedded",
+            limit=limit, max_length=max_length, batch_size=batch_size, tokens=tokens, layers=layers,
+            measures=None if measures is None else tuple(measures), counterfactual=counterfactual,
+            heads=heads, length=length, seed=seed, memory=memory, device=device, dtype=dtype, threads=threads,
             trust_remote_code=trust_remote_code,
-            threads=threads,
-            opener=opener,
-        )
+            opener=None if training is None else Reopen(str(training), data),
+        )  # fmt: skip
+        origin = {} if training is None else {"training": read_run(training).run.id}
         run = run_of(asked, origin)
     folder = open_sweep(run, Path(out or default_out(asked.name, run.id)))
     at_once = max(1, workers or 1)
@@ -142,7 +130,10 @@ def sweep(
             f"{wrong} of {len(checkpoints)} checkpoints are not what they should be; nothing was measured. "
             "Mend them, or leave --strict out."
         )
-    _warn_of_many(workers or 1, threads, engine, telling)
+    cores = cpu_count() or 1
+    if engine == "local" and at_once * threads > cores:  # that makes all of them slower
+        wanted = f"{at_once} workers of {threads} thread{'s' * (threads > 1)}"
+        telling.note(f"{wanted} share {cores} cores; fewer would be done sooner")
     mine = checkpoints[shard[0] :: shard[1]]
     jobs = waiting(folder, asked, mine, prints, findings)
     there, outcomes = len(mine) - len(jobs), list[Outcome]()
@@ -150,11 +141,13 @@ def sweep(
         shelf = None
         if any(job.checkpoint.revision for job in jobs):
             plan = [job.checkpoint for job in jobs]
-            shelf = open_.enter_context(
-                Shelf(folder.path / "shelf", int(disk_budget), plan, ahead=at_once)
-            )  # fmt: skip
-        room = _slots(engine, workers, threads, len(jobs), address=ray_address, gpus=gpus_per_task)
-        slots = open_.enter_context(room)
+            shelf = open_.enter_context(Shelf(folder.path / "shelf", int(disk_budget), plan, ahead=at_once))
+        if engine == "ray" and jobs:
+            most = None if workers is None else at_once
+            slots = open_.enter_context(ray_slots(most, threads, address=ray_address, gpus=gpus_per_task))
+            slots = slots[: len(jobs)]
+        else:
+            slots = processes(min(len(jobs), 1 if workers is None else workers), threads)
         tell = open_.enter_context(watching.units(f"sweep of {address}", len(mine), there))
         for event in measured(jobs, slots, shelf):
             tell(event)
@@ -173,14 +166,6 @@ def sweep(
     return folder
 
 
-def _warn_of_many(workers: int, threads: int, engine: str, telling: Telling) -> None:
-    """More threads than this machine has cores make all of them slower."""
-    cores = cpu_count() or 1
-    if engine == "local" and workers * threads > cores:
-        wanted = f"{workers} workers of {threads} thread{'s' * (threads > 1)}"
-        telling.note(f"{wanted} share {cores} cores; fewer would be done sooner")
-
-
 def _checkpoints(model: str, pattern: str | None, config: str | None) -> list[Checkpoint]:
     if Path(model).is_dir():
         if pattern is not None:
@@ -195,25 +180,3 @@ def _checkpoints(model: str, pattern: str | None, config: str | None) -> list[Ch
             "--revisions 'step{0,1000..143000:7000}', --pythia-schedule or --all-revisions."
         )
     return revisions_of(model, pattern or None)
-
-
-def _lab(model: str, data: str | None) -> tuple[Opener | None, dict[str, object]]:
-    """What opens the checkpoints of a run of the lab, and which run that is."""
-    training = training_of(model)
-    if training is None:
-        return None, {}
-    return Reopen(str(training), data), {"training": read_run(training).run.id}
-
-
-@contextmanager
-def _slots(
-    engine: str, workers: int | None, threads: int, jobs: int, *, address: str | None, gpus: float
-) -> Iterator[list[Slot]]:
-    """Room for as many units as are measured at once; none where all are measured in this process."""
-    if engine == "ray" and jobs:
-        with ray_slots(
-            None if workers is None else max(1, workers), threads, address=address, gpus=gpus
-        ) as found:
-            yield found[:jobs]
-    else:
-        yield processes(min(jobs, 1 if workers is None else workers), threads)

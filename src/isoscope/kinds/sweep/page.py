@@ -9,9 +9,8 @@ training run's do; sentences, change points and CKA are of more, and each says o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from isoscope.kinds.sweep.between import between_sections
 from isoscope.kinds.sweep.clouds import moving_album
@@ -22,9 +21,9 @@ from isoscope.kinds.sweep.weights import weight_trajectories
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.step_axis import Changed, StepAxis
+from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
-from isoscope.show.figures.weights.sections import is_weighed
+from isoscope.show.figures.weights.sections import WEIGHED, is_weighed
 from isoscope.show.measures import FAMILIES, family_of
 from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.page import page
@@ -36,6 +35,7 @@ from isoscope.show.say.words import headline
 
 MOST_UNITS = 40
 """Units whose facts the page carries; all are in the files."""
+_LONG = ("fingerprint", "findings", "explained", "blocks")
 _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 
 
@@ -43,60 +43,52 @@ def sweep_page(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
     read = read_sweep(folder)
     run, of = folder.run, read.of
-    said = opening(of, read.findings, read.examined)
-    failed = tuple(sorted(of.failed.items()))
-    swept = Swept(None, read.findings, failed, read.examined, len(of.units), of.total, "")
-    swept = replace(swept, ordered=len(of.steps) >= _ENOUGH and not of.numbered, signs=tuple(SIGNS.items()))
-    if len(of.steps) < 2:
-        words = headline(read.rows) if len(read.rows) else ""
-        return page(run, read.rows, _few(read), None, said=" ".join(filter(None, [said, words])), swept=swept)
-    along = training(read.rows, read.facts, run.measures, read.axis)
-    sections = list(_sections(along, read))
-    seen = along.spoken[~along.spoken["kind"].map(is_weighed).astype(bool)]
-    trusted = seen[~seen["step"].isin(_doubted(read.findings))]
-    words = headline(trusted if trusted["step"].nunique() > 1 else seen) if len(seen) else ""
-    swept = replace(swept, training=along, about=_about(along.axis, read))
-    said = " ".join(filter(None, [said, words]))
-    return page(run, read.rows, _few(read), None, sections=sections, said=said, swept=swept)
+    swept = Swept(
+        None, read.findings, tuple(sorted(of.failed.items())), read.examined, len(of.units), of.total, "",
+        ordered=len(of.steps) >= _ENOUGH and not of.numbered, signs=tuple(SIGNS.items()),
+    )  # fmt: skip
+    sections, spoken = None, read.rows
+    if len(of.steps) > 1:
+        along = training(read.rows, read.facts, run.measures, read.axis)
+        sections = list(_sections(along, read))
+        spoken = along.spoken[~along.spoken["kind"].map(is_weighed).astype(bool)]
+        trusted = spoken[~spoken["step"].isin(_doubted(read.findings))]
+        spoken = trusted if trusted["step"].nunique() > 1 else spoken
+        swept = replace(swept, training=along, about=_about(along.axis, read))
+    said = [opening(of, read.findings, read.examined), headline(spoken) if len(spoken) else ""]
+    said_first = " ".join(filter(None, said))
+    return page(run, read.rows, _few(read), None, sections=sections, said=said_first, swept=swept)
+
+
+def _doubted(findings: tuple[Finding, ...]) -> list[int]:
+    """The steps whose numbers may be another step's: no headline hangs on them."""
+    return [one.step for one in findings if one.step is not None and one.kind in ("twin", "out of order")]
 
 
 def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
     """What the headline speaks of, changes, other families, weights, and what checkpoints show together."""
     together = between_sections(read, of.axis, of.places, of.told)
-    first = [section for section in together if section.family == "changes"]
-    seen = of.site_rows()
-    seen = seen[~seen["kind"].map(is_weighed).astype(bool)]
-    named = [str(m) for m in seen["measure"].drop_duplicates()]
-    families = unique(["directions", "training", *FAMILIES, *(family_of(m, of.told) for m in named)])
-    families = [family for family in families if family not in ("health", "query_key", "vocabulary", "norm")]
-    made = [section for family in families if (section := trained_section(of, None, family))]
+    rows = of.site_rows()
+    named = rows["measure"][~rows["kind"].map(is_weighed).astype(bool)].drop_duplicates()
+    families = unique(["training", *FAMILIES, *(family_of(str(m), of.told) for m in named)])
+    families = [family for family in families if family not in ("directions", "health", *WEIGHED)]
+    lead, *others = (trained_section(of, None, family) for family in ("directions", *families))
     clouds = moving_album(read.points, of.last_rows())
-    made = [replace(s, clouds=clouds) if s.family == "queries" else s for s in made]
-    rest = [section for section in together if section.family != "changes"]
-    seen_readings = [r for r in of.readings if not is_weighed(r.kind)]
-    lead = [section for section in made if section.family == "directions"]
-    others = [section for section in made if section.family != "directions"]
-    shown = [(section, seen_readings) for section in (*lead, *first, *others)]
-    shown += [*weight_trajectories(of), *((section, seen_readings) for section in rest)]
+    others = [replace(s, clouds=clouds) if s and s.family == "queries" else s for s in others]
+    first = [section for section in together if section.family == "changes"]
+    last = [section for section in together if section.family != "changes"]
+    readings = [r for r in of.readings if not is_weighed(r.kind)]
+    shown = [(section, readings) for section in (lead, *first, *others) if section]
+    shown += [*weight_trajectories(of), *((section, readings) for section in last)]
     changes, marks = changes_of(read.between), _marks(read.findings)
-    for section, readings in shown:
+    for section, lines in shown:
         places = section.places or of.places
-        change = partial(
-            _marked, changes=changes, readings=readings, axis=of.axis, places=places, marks=marks
-        )
-        yield _along_steps(section, change)
 
+        def along(panel: Panel, lines: list[SiteReading] = lines, places: Depths = places) -> Panel:
+            changed = mark_changes(panel, changes, lines, of.axis, places)
+            return switchable(marked(changed, of.axis, marks), of.axis)
 
-def _marked(
-    panel: Panel,
-    changes: Sequence[Changed],
-    readings: Sequence[SiteReading],
-    axis: StepAxis,
-    places: Depths,
-    marks: Sequence[Mark],
-) -> Panel:
-    """The panel with its changes and what was found wrong, on an axis that can be switched."""
-    return switchable(marked(mark_changes(panel, changes, readings, axis, places), axis, marks), axis)
+        yield _along_steps(section, along)
 
 
 def _along_steps(section: Section, change: Callable[[Panel], Panel]) -> Section:
@@ -108,30 +100,18 @@ def _along_steps(section: Section, change: Callable[[Panel], Panel]) -> Section:
     return replace(section, large=large, small=small, heads=heads)
 
 
-def _doubted(findings: tuple[Finding, ...]) -> list[int]:
-    """The steps whose numbers may be another step's: no headline hangs on them."""
-    return [one.step for one in findings if one.step is not None and one.kind in ("twin", "out of order")]
-
-
 def _marks(findings: tuple[Finding, ...]) -> list[Mark]:
     """A mark for each step at which something was found."""
-    words: dict[int, list[str]] = {}
-    for finding in findings:
-        if finding.step is not None:
-            words.setdefault(finding.step, []).append(finding.words)
-    return [Mark(step, tuple(said), new=True) for step, said in sorted(words.items())]
+    steps = sorted({one.step for one in findings if one.step is not None})
+    return [Mark(at, tuple(one.words for one in findings if one.step == at), new=True) for at in steps]
 
 
 def _few(read: SweepRows) -> dict[str, dict[str, object]]:
     """What is known of some units, evenly, without what is long and told elsewhere."""
     units = [unit for unit in read.of.units if unit in read.facts]
-    step = max(1, -(-len(units) // MOST_UNITS))
-    kept = [*units[::step], *(unit for unit in units[-1:] if unit not in units[::step])]
-    shown = ("fingerprint", "findings", "explained", "blocks")
-    few = {unit: {k: v for k, v in read.facts[unit].items() if k not in shown} for unit in kept}
-    if BETWEEN in read.facts:
-        few[BETWEEN] = {k: v for k, v in read.facts[BETWEEN].items() if k not in shown}
-    return few
+    few = units[:: max(1, -(-len(units) // MOST_UNITS))]
+    kept = [unit for unit in unique([*few, *units[-1:], BETWEEN]) if unit in read.facts]
+    return {unit: {k: v for k, v in read.facts[unit].items() if k not in _LONG} for unit in kept}
 
 
 def _about(axis: StepAxis, read: SweepRows) -> str:

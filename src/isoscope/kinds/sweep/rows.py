@@ -36,7 +36,6 @@ class SweepRows:
     axis: StepAxis
     findings: tuple[Finding, ...]
     examined: bool
-    total: int
 
 
 def read_sweep(folder: RunFolder) -> SweepRows:
@@ -52,17 +51,9 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     facts = {unit: known for unit, known in of.facts.items() if unit not in of.failed}
     if together:
         facts[BETWEEN] = folder.known(BETWEEN)
-    return SweepRows(
-        of=of,
-        rows=pd.concat([sites, heads], ignore_index=True),
-        between=folder.frame(BETWEEN) if together else sites.iloc[:0],
-        points=folder.points(BETWEEN),
-        facts=facts,
-        axis=axis,
-        findings=findings,
-        examined=examined,
-        total=of.total,
-    )
+    rows = pd.concat([sites, heads], ignore_index=True)
+    between = folder.frame(BETWEEN) if together else sites.iloc[:0]
+    return SweepRows(of, rows, between, folder.points(BETWEEN), facts, axis, findings, examined)
 
 
 def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Changed]:
@@ -77,22 +68,12 @@ def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Ch
 
 def _findings(facts: Mapping[str, Mapping[str, object]]) -> tuple[tuple[Finding, ...], bool]:
     """What was found, by step, and whether anything was looked for."""
-    found, examined = [], False
-    for unit, known in facts.items():
-        listed = known.get("findings")
-        examined = examined or isinstance(listed, list)
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, Mapping):
-                step = one.get("step")
-                where = int(step) if isinstance(step, int) else None
-                found.append(
-                    Finding(
-                        str(one.get("checkpoint", unit)),
-                        where,
-                        str(one.get("kind", "")),
-                        str(one.get("words", "")),
-                    )
-                )
-    return tuple(
-        sorted(found, key=lambda one: (-1 if one.step is None else one.step, one.checkpoint))
-    ), examined
+    listed = {unit: known["findings"] for unit, known in facts.items() if "findings" in known}
+    found = []
+    for unit, several in listed.items():
+        for one in several if isinstance(several, list) else ():
+            step = one.get("step")
+            name, kind, words = (str(one.get(key, "")) for key in ("checkpoint", "kind", "words"))
+            found.append(Finding(name or unit, step if isinstance(step, int) else None, kind, words))
+    found.sort(key=lambda one: (-1 if one.step is None else one.step, one.checkpoint))
+    return tuple(found), bool(listed)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isoscope.show.figures.heads_over_steps import heads_over_steps
-from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights.sections import WEIGHED
 from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of
@@ -19,13 +18,10 @@ from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed
 
 _MAPPED = 2
-_SHOWN = {
-    "vocabulary": (
-        "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
-        "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
-    ),
-}  # fmt: skip
-"""Measures of other families that a section shows; all others are in the rows."""
+_VOCABULARY = (  # measures of other families that its section shows first; all others are in the rows
+    "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
+    "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
+)  # fmt: skip
 
 
 def weight_trajectories(of: Training) -> list[tuple[Section, list[SiteReading]]]:
@@ -37,32 +33,24 @@ def weight_trajectories(of: Training) -> list[tuple[Section, list[SiteReading]]]
 def _section(of: Training, family: str) -> tuple[Section, list[SiteReading]] | None:
     own = [r for r in of.readings if WEIGHED[family](r.kind)]
     named = in_order((r.measure for r in own if r.known), family)
-    shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
-    named = [m for m in named if m in shown and how_shown(m).instead not in named]
-    named.sort(key=shown.index if family != "vocabulary" else (*_SHOWN[family], *shown).index)
+    shown = (*(_VOCABULARY if family == "vocabulary" else ()), *FAMILIES[family].measures)
+    named = sorted((m for m in named if m in shown and how_shown(m).instead not in named), key=shown.index)
     if not named or len({r.step for r in own}) < 2:
         return None
     own, places = _placed(own, family, of.places)
-    panels: list[Panel] = []
-    for measure in named:
-        mine = [r for r in own if r.measure == measure]
-        mapped = family == "query_key" and len(panels) < _MAPPED
-        panels.append(step_panel(mine, of.axis, places, of.told, mapped=mapped))
     wide = _MAPPED if family == "query_key" else 0
+    panels = [
+        step_panel([r for r in own if r.measure == measure], of.axis, places, of.told, mapped=at < wide)
+        for at, measure in enumerate(named)
+    ]
     heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
     first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
     asks = FAMILIES[family]
     section = Section(
-        family,
-        Family(asks.heading, asks.asks, ()),
-        small=panels[wide:],
-        key=dict(places.key),
-        explained=explanations(named, of.told),
-        large=panels[:wide],
-        places=places,
-        changes="\n".join(filter(None, first)),
-        heads=heads,
-    )
+        family, Family(asks.heading, asks.asks, ()), small=panels[wide:], key=dict(places.key),
+        explained=explanations(named, of.told), large=panels[:wide], places=places,
+        changes="\n".join(filter(None, first)), heads=heads,
+    )  # fmt: skip
     return section, own
 
 
