@@ -17,7 +17,7 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.show.readings import SiteReading, read
-from isoscope.show.say.words import STRONG, WEAK
+from isoscope.show.say.shapes import STRONG, WEAK
 
 BEFORE, TOKENS, ALL_TOKENS = "before", "tokens", "all tokens"
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)

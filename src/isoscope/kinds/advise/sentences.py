@@ -14,7 +14,7 @@ from isoscope.kinds.advise import findings as limits
 from isoscope.kinds.advise.findings import Findings, Space
 from isoscope.kinds.advise.numbers import between, changed, cosine, per_cent, share, told
 from isoscope.show.readings import SiteReading
-from isoscope.show.say.words import WEAK
+from isoscope.show.say.shapes import WEAK
 
 PARTS = {
     "space": "What it looks like",

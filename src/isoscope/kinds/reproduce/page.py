@@ -75,6 +75,15 @@ def page_of(folder: RunFolder) -> str:
     return paper_page(folder.run, paper.citation, headline(found), _told(found, facts), paper.absent, facts)
 
 
+def files_of(folder: RunFolder) -> dict[str, bytes]:
+    """The figures for print in every format, by the name of their file; one per claim."""
+    return {
+        f"figures/{each.claim.name}.{suffix}": body
+        for each in claims_of(folder)[1]
+        for suffix, body in printed_claim(each.charts()).items()
+    }
+
+
 def paper_page(
     run: Run,
     citation: str,

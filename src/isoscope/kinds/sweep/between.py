@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
 
-from isoscope.kinds.sweep.rows import SweepRows, changes_of
+from isoscope.kinds.sweep.rows import CHANGES, STRAY, SweepRows, changes_of
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words
 from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map, Series
 from isoscope.show.charts import Told as Hover
@@ -32,70 +32,58 @@ _CURVES = (
     "7 to 24 % from checkpoint to checkpoint (noise of 5 %, 16 to 64 checkpoints), and more with less noise."
 )
 _DRIFTS = ("query", "key", "layer")
-_LEVEL, _STEPWISE = "along training", "from checkpoint to checkpoint"
-_KEY: tuple[tuple[str, Pair], ...] = ((_LEVEL, MEASURES[0]), (_STEPWISE, MEASURES[1]))
+_KEY: tuple[tuple[str, Pair], ...] = (
+    ("along training", MEASURES[0]), ("from checkpoint to checkpoint", MEASURES[1]),
+)  # fmt: skip
 
 
 def between_sections(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> list[Section]:
     """The sections there are, in order: changes, checkpoints against each other, entropy with drift."""
-    made = [
-        _changes(swept, axis, told),
-        _checkpoints(swept, axis, places, told),
-        _correlations(swept.between, told),
-    ]
-    return [section for section in made if section is not None]
+    changes, checkpoints = _changes(swept, axis, told), _checkpoints(swept, axis, places, told)
+    sections = (changes, checkpoints, _correlations(swept.between, told))
+    return [section for section in sections if section is not None]
 
 
 def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     """At each step, in how many series a change may lie there."""
-    found = changes_of(swept.between)
+    changes = changes_of(swept.between)
     words = changes_words(swept.between, swept.facts.get("between", {}), told)
     if not words:
         return None
-    family = Family("Changes", "When does a measure jump or turn, and how sure is the place?", ())
-    explained = explanations(("jump", "turn", "stray"), told)
-    if not found:
-        return Section("changes", family, (), words=words, explained=explained)
-    x: list[float] = []
-    counted: dict[str, list[int]] = {what: [] for what in ("jump", "turn")}
-    for a, b in pairwise(axis.steps):
-        x += [axis.at(a), axis.at(b)]
-        for what, counts in counted.items():
-            counts += [sum(one.what == what and one.low < b and one.high > a for one in found)] * 2
-    series = [
-        Series(what, x, counts, told=[Hover("", f"{n} {what}{'s'[: n != 1]}") for n in counts], colour=pair)
-        for (what, counts), pair in zip(counted.items(), MEASURES, strict=False)
-    ]
+    key = tuple(zip(CHANGES, MEASURES, strict=False))
+    spans = list(pairwise(axis.steps))
+    x = [axis.at(step) for span in spans for step in span]
+    series = []
+    for what, pair in key:
+        lies = [(one.low, one.high) for one in changes if one.what == what]
+        counts = [sum(low < b and high > a for low, high in lies) for a, b in spans for _ in range(2)]
+        hover = [Hover("", f"{n} {what}{'s'[: n != 1]}") for n in counts]
+        series.append(Series(what, x, counts, told=hover, colour=pair))
     up = Axis("series", floor=True, most=5)
     chart = Chart("", across_steps(axis), up, series, height=SMALL, margin={"t": 20})
-    key = tuple(zip(("jump", "turn"), MEASURES, strict=False))
     panel = Panel(("jump",), "Where changes fall", "series whose interval covers the step", chart, key)
-    return Section("changes", family, [panel], words=words, explained=explained)
+    family = Family("Changes", "When does a measure jump or turn, and how sure is the place?", ())
+    explained = explanations((*CHANGES, STRAY), told)
+    return Section("changes", family, [panel] if changes else (), words=words, explained=explained)
 
 
 def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> Section | None:
-    own = swept.between
-    pairs = own[own["measure"] == PAIRS]
-    maps = [
-        panel
-        for _, group in pairs.groupby(["kind", "layer"], dropna=False, sort=False)
-        if (panel := _matrix(group, swept.of.step_of)) is not None
-    ]
-    readings = read(own[own["measure"].isin(_ALONG) & own["step"].isin(axis.steps)])
+    rows = swept.between
+    pairs = rows[rows["measure"] == PAIRS].groupby(["kind", "layer"], dropna=False, sort=False)
+    maps = [_matrix(group, swept.of.step_of) for _, group in pairs if group["value"].notna().any()]
+    along = rows[rows["measure"].isin(_ALONG) & rows["step"].isin(axis.steps)]
+    readings = _placed(read(along), places)
     lines = []
     for measure in _ALONG:
         shown = [r for r in readings if r.measure == measure]
         if any(r.known for r in shown):
-            placed = _placed(shown, places)
-            chart = trajectory(placed, axis, _with(places, placed), mapped=False)
+            chart = trajectory(shown, axis, _with(places, shown), mapped=False)
             lines.append(Panel((measure,), title_of(measure, told), chart.remark, chart))
     if not maps and not lines:
         return None
     family = Family("Checkpoints against each other", "When is the final arrangement there?", ())
-    words = alike_words(own)
-    shown_places = _with(places, _placed(readings, places))
-    named = [m for m in (PAIRS, *_ALONG) if (own["measure"] == m).any()]
-    explained, key = explanations(named, told), dict(shown_places.key)
+    words, key = alike_words(rows), dict(_with(places, readings).key)
+    explained = explanations([m for m in (PAIRS, *_ALONG) if (rows["measure"] == m).any()], told)
     return Section("checkpoints", family, lines, words=words, key=key, maps=maps, explained=explained)
 
 
@@ -115,69 +103,49 @@ def _with(places: Depths, readings: list[SiteReading]) -> Depths:
     return Depths(dict(sorted((places.names | more).items())))
 
 
-def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel | None:
+def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel:
     """Steps × steps of one site; checkpoints stand at equal distances, whatever their steps."""
-    earlier = pairs["revision"].map(step_of)
-    steps = sorted({*earlier.dropna().astype(int), *pairs["step"].dropna().astype(int)})
-    if not pairs["value"].notna().any():
-        return None
-    at = {step: i for i, step in enumerate(steps)}
-    z = np.full((len(steps), len(steps)), math.nan)
-    for one, other, value in zip(earlier, pairs["step"], pairs["value"], strict=True):
-        if pd.notna(one):
-            z[at[int(one)], at[int(other)]] = z[at[int(other)], at[int(one)]] = value
-    measured = np.isfinite(z).any(0)
-    z[np.diag_indices(len(steps))] = np.where(measured, 1.0, math.nan)
-    low = min(0.0, float(np.nanmin(z)))
-    low = -1.0 if low < -0.05 else 0.0
+    known = pairs.assign(earlier=pairs["revision"].map(step_of))
+    steps = sorted({*known["earlier"].dropna().astype(int), *known["step"].dropna().astype(int)})
+    known = known.dropna(subset=["earlier"]).drop_duplicates(["earlier", "step"], keep="last")
+    half = known.pivot(index="earlier", columns="step", values="value").reindex(index=steps, columns=steps)
+    z = half.combine_first(half.T).to_numpy(float, copy=True, na_value=math.nan)
+    z[np.diag_indices(len(steps))] = np.where(np.isfinite(z).any(0), 1.0, math.nan)
+    low = -1.0 if np.nanmin(z) < -0.05 else 0.0
     names = [f"{step:,}" for step in steps]
-    ticks = [(names[i], names[i]) for i in spaced(list(range(len(names))), MOST_TICKS)]
-    found = Map(
-        names, names, z.tolist(), low, 1.0, Axis("step", ticks=ticks), colour_bar(low, 1.0, ()),
-        signed=low < 0, pattern=Hover("{z:.3g}", "", ["step {x} with step {y}"]), digits=3,
-    )  # fmt: skip
-    margin = {"t": 8, "r": 44, "b": 44}
-    chart = Chart("", Axis("step", ticks=ticks), "", map=found, height=_SQUARE, margin=margin)
-    kind, layer = str(pairs["kind"].iloc[0]), pairs["layer"].iloc[0]
-    name = kind if pd.isna(layer) else f"layer {int(layer)}"
+    axis = Axis("step", ticks=[(names[i], names[i]) for i in spaced(list(range(len(names))), MOST_TICKS)])
+    pattern = Hover("{z:.3g}", "", ["step {x} with step {y}"])
+    bar = colour_bar(low, 1.0, ())
+    squares = Map(names, names, z.tolist(), low, 1.0, axis, bar, signed=low < 0, pattern=pattern, digits=3)
+    chart = Chart("", axis, "", map=squares, height=_SQUARE, margin={"t": 8, "r": 44, "b": 44})
+    kind, layer = pairs["kind"].iloc[0], pairs["layer"].iloc[0]
+    name = kind if pd.isna(layer) else f"layer {layer}"
     return Panel((PAIRS,), f"CKA of two checkpoints · {name}", "", chart)
 
 
-def _correlations(own: pd.DataFrame, told: Told) -> Section | None:
+def _correlations(rows: pd.DataFrame, told: Told) -> Section | None:
     """Entropy with drift: by layer as two curves, by head as maps, along training and of the changes."""
-    wanted = [name for drift in _DRIFTS for name in _named(drift)]
-    rows = own[own["measure"].isin(wanted)]
-    every = [r for r in read(rows) if r.known]
-    panels, maps, named = [], [], []
-    for drift in _DRIFTS:
-        names = _named(drift)
-        shown = [r for r in every if r.measure in names and r.head is None]
-        if shown:
-            named += names
-            panels.append(Panel((names[0],), title_of(names[0], told), "", _curves(shown, names), _KEY))
-        for name, what in zip(names, (_LEVEL, _STEPWISE), strict=True):
-            heads = [r for r in every if r.measure == name and r.head is not None]
+    names = {drift: [f"entropy_with_{drift}_drift{end}" for end in ("", "_changes")] for drift in _DRIFTS}
+    readings = [r for r in read(rows[rows["measure"].isin([*chain(*names.values())])]) if r.known]
+    panels, maps, explained = [], [], []
+    ticks = [(at, f"{at:g}".replace("-", "−")) for at in (-1, -0.5, 0, 0.5, 1)]
+    for pair in names.values():
+        title, layers = title_of(pair[0], told), {}
+        for name, (what, _) in zip(pair, _KEY, strict=True):
+            of_name = [r for r in readings if r.measure == name]
+            layers[what] = [r for r in of_name if r.head is None]
+            heads = [r for r in of_name if r.head is not None]
             if heads:
-                maps.append(
-                    Panel((name,), title_of(names[0], told), f"by head, {what}", head_map(heads, -1.0, 1.0))
-                )
+                maps.append(Panel((name,), title, f"by head, {what}", head_map(heads, -1.0, 1.0)))
+        if any(layers.values()):
+            explained += pair
+            chart = curves(layers, dict(_KEY), "layer", up=Axis(range=(-1.08, 1.08), ticks=ticks))
+            panels.append(Panel((pair[0],), title, "", chart, _KEY))
     if not panels and not maps:
         return None
     family = Family("Entropy and drift", "Does attention sharpen while queries and keys drift?", ())
-    words = correlation_words(every)
-    words = f"{words}\n{_CURVES}" if words else ""
-    explained = explanations(named, told)
-    return Section("entropy-and-drift", family, panels, words=words, maps=maps, explained=explained)
-
-
-def _named(drift: str) -> list[str]:
-    """The correlations of entropy with a drift: along training, and from checkpoint to checkpoint."""
-    return [f"entropy_with_{drift}_drift", f"entropy_with_{drift}_drift_changes"]
-
-
-def _curves(own: list[SiteReading], names: list[str]) -> Chart:
-    groups = {
-        label: [r for r in own if r.measure == name] for name, (label, _) in zip(names, _KEY, strict=True)
-    }
-    up = Axis(range=(-1.08, 1.08), ticks=[(at, f"{at:g}".replace("-", "−")) for at in (-1, -0.5, 0, 0.5, 1)])
-    return curves(groups, dict(_KEY), "layer", up=up)
+    words = correlation_words(readings)
+    return Section(
+        "entropy-and-drift", family, panels, words=f"{words}\n{_CURVES}" if words else "", maps=maps,
+        explained=explanations(explained, told),
+    )  # fmt: skip
