@@ -1,4 +1,7 @@
-"""Runs and what is shown of them are those that were kept: rows bit for bit, pages, terminal and print."""
+"""Runs and what is shown of them are those that were kept: rows bit for bit, pages, terminal and print.
+
+Measures that are computed in another order of operations than when the rows were kept agree within 1e-9.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 from isoscope.results.store import read_run
 from tests.golden import runs
@@ -18,6 +22,8 @@ from tests.golden.keep import KEPT, MACHINE, machine, printed, seen, unpacked
 
 NUMBERS = ("value", "n", "null", "low", "high")
 ROUNDED = ("p", "setting")
+REWRITTEN = ("uniformity", "partition_isotropy")
+"""Measures, and those named after them, whose arithmetic is no longer that of the rows that were kept."""
 over_kinds = pytest.mark.parametrize("kind", runs.COMMANDS)
 
 
@@ -29,7 +35,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(folder)
     torch.set_num_threads(1)
     runs.give_inputs()
-    yield folder
+    with threadpool_limits(1):
+        yield folder
     torch.set_num_threads(threads)
     os.chdir(before)
 
@@ -50,7 +57,14 @@ def test_rows_are_those_that_were_kept(kind: str, here: Path) -> None:
     assert made.run.id == kept.run.id
     assert made.units() == kept.units()
     rows, before = made.frame(), kept.frame()
-    pd.testing.assert_frame_equal(bits(rows), bits(before), check_exact=True)
+    rewritten = before["measure"].str.startswith(REWRITTEN)
+    pd.testing.assert_frame_equal(bits(rows[~rewritten]), bits(before[~rewritten]), check_exact=True)
+    pd.testing.assert_frame_equal(
+        rows[rewritten].drop(columns=[*ROUNDED]),
+        before[rewritten].drop(columns=[*ROUNDED]),
+        rtol=1e-9,
+        atol=0,
+    )
     for column in ROUNDED:  # schema 1 kept these as texts of a few digits
         np.testing.assert_allclose(rows[column], before[column], rtol=0.05, err_msg=column)
 

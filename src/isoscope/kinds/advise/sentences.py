@@ -6,6 +6,7 @@ sentence says that a repair helps: that takes a task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -151,7 +152,7 @@ def unusable(found: Findings) -> Lines:
         (before.no_direction, f"{before.no_direction.n} vectors", no_direction, others),
         (before.constant, f"{found.width} dimensions", ("is", "are"), " the same in every vector."),
     ):
-        if count.value > 0:
+        if 0 < count.value < math.inf:
             many = int(count.value)
             yield f"{many} of {total} {one if many == 1 else several}{rest}", [count]
 

@@ -48,7 +48,8 @@ def page_of(folder: RunFolder) -> str:
             explained = explanations([m for m in here if not impact.is_main(m)], told)
             name = name.replace(" ", "-")
             sections.append(Section(name, family, panels, key=repaired, explained=explained))
-    cloud = rows[[told.get(m, {}).get("family") != "impact" for m in rows["measure"]]]
+    scored = [m for m in rows["measure"].unique() if told.get(m, {}).get("family") == "impact"]
+    cloud = rows[~rows["measure"].isin(scored)]
     sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
     shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
     said = impact.headline(found, told)
