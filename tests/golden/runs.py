@@ -26,12 +26,13 @@ _WORDS = (
 _TINY = "--layers 2 --width 16 --heads 2 --length 16 --batch-size 4 --device cpu --data corpus.txt"
 
 COMMANDS: Mapping[str, str] = {
-    "measure": "measure gpt2 --data corpus.txt --limit 24 --max-length 32 --heads",
-    "cloud": "cloud vectors.npy",
+    "measure": "measure gpt2 --data corpus.txt --limit 24 --max-length 32 --heads --measures all",
+    "cloud": "cloud vectors.npy --measures all",
     "weights": "weights gpt2 --length 32 --data corpus.txt --limit 12 --max-length 32",
     "compare": "compare runs/measure bert",
     "train": f"train characters {_TINY} --steps 16",
-    "sweep": "sweep checkpoints --data corpus.txt --limit 12 --max-length 24 --heads --workers 0",
+    "sweep": "sweep checkpoints --data corpus.txt --limit 12 --max-length 24 --heads --workers 0 "
+    "--measures all",
     "contrast": f"contrast characters {_TINY} --attention softmax,qk-norm --entropies 2 --seeds 3 --steps 6 "
     "--parallel 1",
     "block": "block --norm post,pre --bias-norms 0,20,200 --width 32 --heads 2 --length 16 --sequences 8 "

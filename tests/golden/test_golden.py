@@ -16,13 +16,14 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
+from isoscope.measures.table import choose
 from isoscope.results.store import read_run
 from tests.golden import runs
 from tests.golden.keep import KEPT, MACHINE, machine, printed, seen, unpacked
 
 NUMBERS = ("value", "n", "null", "low", "high")
 ROUNDED = ("p", "setting")
-REWRITTEN = ("uniformity", "partition_isotropy")
+REWRITTEN = ("uniformity", "partition_isotropy", "cka_", "cluster_cosine", "frequency_correlation")
 """Measures, and those named after them, whose arithmetic is no longer that of the rows that were kept."""
 over_kinds = pytest.mark.parametrize("kind", runs.COMMANDS)
 
@@ -57,6 +58,9 @@ def test_rows_are_those_that_were_kept(kind: str, here: Path) -> None:
     assert made.run.id == kept.run.id
     assert made.units() == kept.units()
     rows, before = made.frame(), kept.frame()
+    if kind == "compare":  # it measures models with the default measures, of which there are fewer now
+        extra = {measure.name for measure in choose("all") if measure.extra}
+        before = before[~(before["measure"].isin(extra) & (before["model"] == "bert"))].reset_index(drop=True)
     rewritten = before["measure"].str.startswith(REWRITTEN)
     pd.testing.assert_frame_equal(bits(rows[~rewritten]), bits(before[~rewritten]), check_exact=True)
     pd.testing.assert_frame_equal(

@@ -21,7 +21,7 @@ from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
 from isoscope.stats.mass import Mass
-from isoscope.stats.queries import HeadSums, Queries
+from isoscope.stats.queries import HeadSums, Queries, QueryProducts
 from isoscope.stats.rows import Rows
 
 
@@ -203,6 +203,7 @@ RECORDS = (
     HeadRecord("queries", Queries, lambda made: Queries.of(made.heads)),
     HeadRecord("sums of queries", HeadSums, lambda made: Queries.of(made.heads).query),
     HeadRecord("sums of key directions", HeadSums, lambda made: Queries.of(made.heads).key_unit),
+    HeadRecord("products of queries", QueryProducts, lambda made: QueryProducts.of(made.heads)),
     HeadRecord("clouds", Clouds, lambda made: Clouds.of(made.heads)),
     HeadRecord("counterfactual", Counterfactual, lambda made: Counterfactual.of(made.counterfact)),
 )

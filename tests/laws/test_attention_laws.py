@@ -23,7 +23,7 @@ from isoscope.measures.base import Measure
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
-from isoscope.stats.queries import Queries
+from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
 from tests.laws.law_heads import KINDS, RECORDS, SCENES, HeadRecord, defined, readings, scene
 from tests.laws.law_measures import MERGED, close
@@ -115,7 +115,7 @@ def test_heads_stand_side_by_side(record: HeadRecord) -> None:
 
 def test_every_record_of_heads_and_every_measure_of_attention_is_in_its_table() -> None:
     found = {kind for kind in records_of(isoscope.stats) if "Heads" in _taken(kind)}
-    assert found == {Rows, Mass, Queries, Clouds, Counterfactual}
+    assert found == {Rows, Mass, Queries, QueryProducts, Clouds, Counterfactual}
     assert found < {record.kind for record in RECORDS}
     assert set(KINDS) == {measure.name for measure in MEASURES}
     with pytest.raises(AssertionError):  # as it would, were one forgotten

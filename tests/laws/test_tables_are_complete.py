@@ -17,13 +17,15 @@ from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
 from isoscope.stats.profiles import Profiles
-from isoscope.stats.queries import HeadSums, Queries
+from isoscope.stats.queries import HeadSums, Queries, QueryProducts
 from isoscope.stats.rows import Rows
 from isoscope.stats.walks import Increments, WalkSpread
 from tests.laws import law_stats
 from tests.laws.law_measures import KINDS, MEASURES, reading
 
-OF_HEADS = {Rows, Mass, HeadSums, Queries, Clouds, Counterfactual}  # in tests/laws/law_heads.py
+OF_HEADS = {
+    Rows, Mass, HeadSums, Queries, QueryProducts, Clouds, Counterfactual,
+}  # fmt: skip  # in tests/laws/law_heads.py
 OF_WALKS = {WalkSpread, Increments, Profiles}  # in test_walks.py and tests/run/test_localisation.py
 KNOWN = {record.kind for record in law_stats.STATS} | OF_HEADS | OF_WALKS
 

@@ -332,11 +332,11 @@ def check(folder: str, file: str, *, pack: bool, length: int, limit: int) -> Non
         assert [row.tolist() for row in data.sequences] == [list(row) for row in rows]
         if not pack and size > 1:
             assert any(bool((batch.inputs["attention_mask"] == 0).any()) for batch in data), "no padding"
-        tables.append(isoscope.observe(loaded, data, layers=LAYERS).frame())
+        tables.append(isoscope.observe(loaded, data, measures="all", layers=LAYERS).frame())
         assert_same(tables[-1], expected, len(origin.label))
     shuffled = isoscope.text(file, loaded.tokenizer, pack=pack, max_length=length, limit=limit, batch_size=7)
     batches = list(shuffled)
-    tables.append(isoscope.observe(loaded, batches[::-1], layers=LAYERS).frame())
+    tables.append(isoscope.observe(loaded, batches[::-1], measures="all", layers=LAYERS).frame())
     assert_same(tables[-1], expected, len(origin.label))
     for table in tables[1:]:
         assert_tables_agree(table, tables[0], RELATIVE, ABSOLUTE)

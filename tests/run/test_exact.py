@@ -33,7 +33,7 @@ def test_any_order_of_the_inputs(bert: str, lines: str) -> None:
     mixed = list(data.sequences)
     random.Random(0).shuffle(mixed)
     other = dataclasses.replace(data, sequences=tuple(mixed))
-    a, b = isoscope.observe(loaded, data), isoscope.observe(loaded, other)
+    a, b = isoscope.observe(loaded, data, measures="all"), isoscope.observe(loaded, other, measures="all")
     assert_tables_agree(a.frame(), b.frame(), RELATIVE, ABSOLUTE)
 
 
@@ -42,10 +42,10 @@ def test_packed_batches_in_any_order_and_from_files(bert: str, lines: str) -> No
     data = isoscope.text(lines, loaded.tokenizer, max_length=40, batch_size=7)
     batches = list(data)
     random.Random(1).shuffle(batches)
-    once = isoscope.observe(loaded, data).frame()
+    once = isoscope.observe(loaded, data, measures="all").frame()
     # the same batches, so the same hidden states: only the order of the sums differs
-    assert_merged(isoscope.observe(loaded, batches).frame(), once)
-    by_address = isoscope.observe(bert, lines).frame()
+    assert_merged(isoscope.observe(loaded, batches, measures="all").frame(), once)
+    by_address = isoscope.observe(bert, lines, measures="all").frame()
     assert by_address.layer.tolist() == once.layer.tolist()
 
 

@@ -42,7 +42,7 @@ def needed(parts: int) -> int:
 
 def table(memory: float) -> pd.DataFrame:
     data = [{"input_ids": ids["input_ids"]} for ids in (tiny.ids(8, 24, seed) for seed in (1, 2))]
-    return isoscope.observe(tiny.model("bert"), data, memory=memory).frame()
+    return isoscope.observe(tiny.model("bert"), data, measures="all", memory=memory).frame()
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,9 @@ def test_without_room_for_the_largest(full: pd.DataFrame, memory: float, gone: s
 
 def test_fewer_layers_need_less(full: pd.DataFrame) -> None:
     data = [tiny.ids(8, 24)]
-    one = isoscope.observe(tiny.model("bert"), data, layers="2", memory=needed(2) / SITES).frame()
+    one = isoscope.observe(
+        tiny.model("bert"), data, measures="all", layers="2", memory=needed(2) / SITES
+    ).frame()
     assert set(one[one.value.isna()].measure) <= UNDEFINED
 
 
@@ -100,6 +102,6 @@ def test_measures_that_are_not_asked_for_take_no_room() -> None:
 
 def test_a_cloud_is_planned_alike() -> None:
     cloud = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
-    rows = isoscope.describe(cloud, sequence=torch.arange(40) // 4, memory=1).frame()
+    rows = isoscope.describe(cloud, sequence=torch.arange(40) // 4, measures="all", memory=1).frame()
     needing = {measure.name for measure in MEASURES if measure.needs & {"tokens", "layers"}}
     assert set(rows[rows.value.isna()].measure) == LARGE - needing

@@ -165,7 +165,7 @@ def test_what_is_not_finite_is_counted_and_left_out() -> None:
     clean = isoscope.observe(module, [tiny.ids()["input_ids"]]).frame()
     with torch.no_grad():
         module.wte.weight[tiny.PAD] = torch.nan  # the padding of these sequences: 3 + 6 positions at the end
-    seen = isoscope.observe(module, [tiny.ids()["input_ids"]])
+    seen = isoscope.observe(module, [tiny.ids()["input_ids"]], measures="all")
     rows = seen.frame()
     at_0 = rows[(rows.layer == 0)].set_index("measure")
     assert at_0.value["not_finite"] == 9

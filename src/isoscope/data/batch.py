@@ -106,6 +106,28 @@ class Batch:
         return replace(self, counts=counts, keys=self.keys.to(device), decoder_counts=spoken)
 
 
+def joined_batch(one: Batch, other: Batch) -> Batch | None:
+    """The sequences of both, where all inputs are tensors on one GPU, of one shape but for their number."""
+    parts = [({"": b.inputs} if isinstance(b.inputs, Tensor) else dict(b.inputs)) for b in (one, other)]
+    if parts[0].keys() != parts[1].keys() or one.patches != other.patches:
+        return None
+    for name, mine in parts[0].items():
+        its = parts[1][name]
+        tensors = isinstance(mine, Tensor) and isinstance(its, Tensor) and name not in _BETWEEN_POSITIONS
+        if not tensors or not mine.is_cuda or mine.dim() < 1 or mine.shape[1:] != its.shape[1:]:
+            return None
+        if (len(mine), len(its)) != (len(one), len(other)):
+            return None
+    rest = []
+    for mine, its in ((one.counts, other.counts), (one.decoder_counts, other.decoder_counts)):
+        if (mine is None) != (its is None):
+            return None
+        rest.append(None if mine is None or its is None else torch.cat([mine, its]))
+    made = {name: torch.cat([mine, parts[1][name]]) for name, mine in parts[0].items()}
+    inputs = made[""] if isinstance(one.inputs, Tensor) else made
+    return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1])
+
+
 def main_input(inputs: object) -> Tensor | None:
     """The tensor that says what a sequence is: the tokens or their embeddings, else the first of floats."""
     if isinstance(inputs, Tensor):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.geometry import alignment
+from isoscope.kernels.alignment import u_product
 from isoscope.measures.base import Measure, undefined
 from isoscope.results.reading import Reading
 from isoscope.stats.reservoir import Reservoir
@@ -18,33 +19,46 @@ LEAST = 4  # positions
 
 
 def _cka(record: Reservoir, other: Reservoir) -> Reading:
-    mine, its = _products(record, other)
-    size = math.sqrt(float((mine**2).sum() * (its**2).sum()))
-    if len(mine) < LEAST:
-        return undefined(len(mine), f"needs {LEAST} positions that both layers have")
-    if size == 0:
-        return undefined(len(mine), "all vectors of a layer are the same")
-    return Reading(float((mine * its).sum()) / size, len(mine), null=0.0)
+    mine, its = _shared(record, other)
+    n = len(mine.points)
+    if n < LEAST:
+        return undefined(n, f"needs {LEAST} positions that both layers have")
+    if mine.with_itself > 0 and its.with_itself > 0:
+        value = float(u_product(mine.points, its.points)) / math.sqrt(mine.with_itself * its.with_itself)
+    else:
+        value = alignment.cka(mine.as_they_lie, its.as_they_lie)
+    if math.isnan(value):
+        return undefined(n, "all vectors of a layer are the same")
+    return Reading(value, n, null=0.0)
 
 
-def _products(record: Reservoir, other: Reservoir) -> tuple[Tensor, Tensor]:
-    """The centred products of the places that both have, in one order."""
+class _Centred:
+    """The vectors of a layer in float64, as they lie and centred, and ⟨K, K⟩ of them."""
+
+    def __init__(self, points: Tensor) -> None:
+        self.as_they_lie = points.double()
+        self.points = self.as_they_lie - self.as_they_lie.mean(0) if len(points) else self.as_they_lie
+
+    @cached_property
+    def with_itself(self) -> float:
+        """⟨K, K⟩; 0 where rounding may be all of it, as of vectors that are the same or equally far apart."""
+        product, squares = u_product(self.points, self.points), (self.points**2).sum() ** 2
+        return float(torch.where(product > 1e-9 * squares, product, 0))
+
+
+def _shared(record: Reservoir, other: Reservoir) -> tuple[_Centred, _Centred]:
+    """The vectors of the places that both have, in one order."""
     if torch.equal(record.place, other.place):
         return _centred(record), _centred(other)
     one, two = record.place.cpu().numpy(), other.place.cpu().numpy()
     _, mine, its = np.intersect1d(one, two, return_indices=True)
-    return _u_centred(record.points[mine]), _u_centred(other.points[its])
+    return _Centred(record.points[mine]), _Centred(other.points[its])
 
 
 @lru_cache(maxsize=3)
-def _centred(record: Reservoir) -> Tensor:
-    """A layer is held against the one before and the first: its products are formed once."""
-    return _u_centred(record.points)
-
-
-def _u_centred(points: Tensor) -> Tensor:
-    points = points.double()
-    return alignment.u_centred(points) if len(points) >= LEAST else points.new_zeros(len(points), 0)
+def _centred(record: Reservoir) -> _Centred:
+    """A layer is compared with the one before and with the first: it is centred once."""
+    return _Centred(record.points)
 
 
 def _measure(against: str) -> Measure:

@@ -26,7 +26,9 @@ class Measure:
     `read` takes the records named in `stats`. One that compares a layer with another takes that one's
     first record as well: `against` says which, the "previous" layer or the "first". `needs` is what the
     data must have for it: "sequences" (more than one vector each), "tokens", "layers" (more than one),
-    "attention". Read `at` attention or query_key, it gives several readings: the layer's, then one a head.
+    "attention". An `extra` measure is read only when it is named or all are asked for: it costs much, or says
+    little that the others do not. Read `at` attention or query_key, it gives several readings: the layer's,
+    then one per head.
     `at` a vocabulary, a query_key or a norm it is of weights alone: its records are of `stats.weights`.
     """
 
@@ -48,6 +50,7 @@ class Measure:
     needs: frozenset[str] = frozenset()
     against: str = ""
     at: str = "layer"
+    extra: bool = False
 
     def readings(
         self, records: Mapping[type[Stat], Stat], there: Mapping[type[Stat], Stat]

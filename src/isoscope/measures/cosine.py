@@ -133,6 +133,7 @@ MEASURES = (
         source="isoscope",
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
+        extra=True,
     ),
     Measure(
         name="rogue_contribution",

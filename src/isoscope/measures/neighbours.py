@@ -11,6 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from isoscope.geometry import clusters, cosine, neighbours
+from isoscope.kernels.clusters import cluster_cosine
 from isoscope.kernels.uniformity import uniformity
 from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected_of_clouds, isotropic_clouds
@@ -54,13 +55,12 @@ def _isotropic_neighbours(n: int, width: int) -> tuple[Tensor, ...]:
 
 
 def _cluster_cosine(record: Reservoir) -> Reading:
-    points = record.points.cpu()
-    n, width = points.shape
+    n, width = record.points.shape
     if n < clusters.LEAST:
         return undefined(n, f"needs {clusters.LEAST} vectors")
-    if math.isnan(value := clusters.cluster_cosine(points)):
+    if math.isnan(value := cluster_cosine(record.points)):
         return undefined(n, "needs clusters of 2 different vectors")
-    return Reading(value, n, expected_of_clouds(clusters.cluster_cosine, n, width), note=sampled(record))
+    return Reading(value, n, expected_of_clouds(cluster_cosine, n, width), note=sampled(record))
 
 
 MEASURES = (
@@ -95,6 +95,7 @@ MEASURES = (
         source="Facco et al. 2017",
         bounds=(0.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale", "shift"}),
+        extra=True,
     ),
     Measure(
         name="local_dimension",
@@ -111,6 +112,7 @@ MEASURES = (
         source="Levina & Bickel 2004; Amsaleg et al. 2015",
         bounds=(0.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale", "shift"}),
+        extra=True,
     ),
     Measure(
         name="cluster_cosine",
@@ -128,5 +130,6 @@ MEASURES = (
         source="Cai et al. 2021",
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale", "shift"}),
+        extra=True,
     ),
 )

@@ -201,6 +201,7 @@ MEASURES = (
         source=_SOURCE,
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation"}),
+        extra=True,
     ),
     Measure(
         name="partition_isotropy_one_sign",
@@ -217,6 +218,7 @@ MEASURES = (
         source=_SOURCE,
         bounds=(0.0, 1.0),
         unchanged_by=frozenset(),
+        extra=True,
     ),
     Measure(
         name="partition_isotropy_unit",
@@ -233,6 +235,7 @@ MEASURES = (
         source="isoscope",
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
+        extra=True,
     ),
     Measure(
         name="partition_isotropy_first",
@@ -249,6 +252,7 @@ MEASURES = (
         source=_SOURCE,
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"rotation"}),
+        extra=True,
     ),
     Measure(
         name="partition_isotropy_second",
@@ -265,5 +269,6 @@ MEASURES = (
         source=_SOURCE,
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"rotation"}),
+        extra=True,
     ),
 )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from isoscope.measures.drift import drifts, relative_drifts
 from isoscope.measures.per_head import per_head
 from isoscope.results.reading import Reading
 from isoscope.stats.intervals import Array, array, left, product, quiet
-from isoscope.stats.queries import HeadSums, Queries
+from isoscope.stats.queries import HeadSums, Queries, QueryProducts
 
 NOT_SHOWN = "queries and keys of this attention cannot be seen"
 _INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
@@ -79,10 +80,11 @@ def _query_key_product(record: Queries) -> tuple[Reading, ...]:
     return _pairs(record, product, -math.inf)
 
 
-def _joint_direction(record: Queries) -> tuple[Reading, ...]:
+def _joint_direction(record: QueryProducts) -> tuple[Reading, ...]:
     along = array(torch.linalg.eigh(record.products).eigenvectors[..., -1])
     read = partial(_along, along=along)
-    return _pairs(record, read, -1.0, interval=False)  # v is not known without each group: it covers .4
+    # an interval that takes v as known covers .4: v is not found again without each group
+    return _pairs(record.queries, read, -1.0, interval=False)
 
 
 def _along(one: Array, other: Array, *, along: Array) -> Array:
@@ -91,7 +93,7 @@ def _along(one: Array, other: Array, *, along: Array) -> Array:
 
 def _measure(
     name: str,
-    read: Callable[[Queries], tuple[Reading, ...]],
+    read: Callable[..., tuple[Reading, ...]],
     definition: Callable[..., Tensor],
     *,
     title: str,
@@ -101,11 +103,13 @@ def _measure(
     null: str,
     bounds: tuple[float, float],
     interval: str = _INTERVAL,
+    stats: tuple[type[Any], ...] = (Queries,),
+    extra: bool = False,
 ) -> Measure:
     return Measure(
         name=name,
         family="queries",
-        stats=(Queries,),
+        stats=stats,
         read=read,
         definition=definition,
         title=title,
@@ -119,6 +123,7 @@ def _measure(
         unchanged_by=frozenset(),
         needs=frozenset({"attention"}),
         at="attention",
+        extra=extra,
     )
 
 
@@ -218,5 +223,7 @@ MEASURES = (
         null="0",
         interval="none: v is not found again without each group of sequences",
         bounds=(-1.0, 1.0),
+        stats=(QueryProducts,),
+        extra=True,
     ),
 )

@@ -49,21 +49,29 @@ OF_WEIGHTS = ("vocabulary", "query_key", "norm")  # where what is measured are w
 _BY_NAME = {measure.name: measure for measure in MEASURES}
 
 
-def choose(names: str | Iterable[str] | None = None, has: Set[str] | None = None) -> tuple[Measure, ...]:
-    """The measures of these names, in the table's order; when none is named, all that need what there is.
+ALL = "all"
 
-    Those of weights alone are not among them: `of_weights` has them.
+
+def choose(names: str | Iterable[str] | None = None, has: Set[str] | None = None) -> tuple[Measure, ...]:
+    """The measures of these names, in the table's order; without names, all that are not `extra`.
+
+    The name "all" stands for every measure. Where no measure is named, those that need what the data does not
+    have are left out. Measures of weights alone are not among them: `of_weights` has them.
 
     >>> [measure.name for measure in choose(["drift", "mean_cosine"])]
     ['mean_cosine', 'drift']
+    >>> len(choose()) < len(choose("all"))
+    True
     """
-    if names is None:
+    asked = set() if names is None else {names} if isinstance(names, str) else set(names)
+    if names is None or ALL in asked:
         return tuple(
             measure
             for measure in MEASURES
-            if measure.at not in OF_WEIGHTS and (has is None or measure.needs <= has)
+            if measure.at not in OF_WEIGHTS
+            and not (names is None and measure.extra)
+            and (has is None or measure.needs <= has)
         )
-    asked = {names} if isinstance(names, str) else set(names)
     for name in sorted(asked - set(_BY_NAME)):
         raise unknown_name("measure", name, _BY_NAME)
     chosen = tuple(measure for measure in MEASURES if measure.name in asked)

@@ -99,30 +99,28 @@ def _frequency_correlation(record: Types) -> Reading:
     if k < types.LEAST:
         return undefined(k, f"needs {types.LEAST} different tokens")
     means = record.total / record.count[:, None]
-    products, often = means @ means.T, record.count.log()
-    value = _correlation(products, often)
+    products, often = means @ means.T, (record.count / record.count[0]).log()
+    along = products.sum(1) - products.diagonal()
+    value = float(_correlations(along[:, None], often, torch.ones(k, 1).to(along))[0])
     if math.isnan(value):
         return undefined(k, "all tokens are as frequent, or as far along the mean")
     group = mix(record.token) % GROUPS
     size = by_group(torch.ones_like(often), group)
     if not enough(size):
         return Reading(value, k, 0.0, note=_FEW)
-    without = torch.tensor(
-        [_without(products, often, group != g) for g in range(GROUPS)], dtype=torch.float64
-    )
-    low, high = jackknife(value, without, size.cpu())
+    inside = (group[:, None] == torch.arange(GROUPS, device=group.device)).to(products)
+    without = _correlations(along[:, None] - products @ inside, often, 1 - inside)
+    low, high = jackknife(value, without.cpu(), size.cpu())
     return Reading(value, k, 0.0, max(low, -1.0), min(high, 1.0))
 
 
-def _without(products: Tensor, often: Tensor, kept: Tensor) -> float:
-    return _correlation(products[kept][:, kept], often[kept])
-
-
-def _correlation(products: Tensor, often: Tensor) -> float:
-    along = products.sum(1) - products.diagonal()
-    along, often = along - along.mean(), often - often.mean()
-    size = float(along.norm() * often.norm())
-    return float(along @ often) / size if size > 0 else math.nan
+def _correlations(along: Tensor, often: Tensor, kept: Tensor) -> Tensor:
+    """Pearson's r of each column of `along` [k, c] with `often` [k] over its rows that are `kept`, [c]."""
+    count = kept.sum(0)
+    along, often = (
+        (each - (each * kept).sum(0) / count) * kept for each in (along, often[:, None].expand_as(along))
+    )
+    return (along * often).sum(0) / (along.norm(dim=0) * often.norm(dim=0))
 
 
 def _of_band(

@@ -91,6 +91,7 @@ def measure(
             memory=memory,
             covariance_rows=covariance_rows,
             progress=progress,
+            survey=found,
         )
         rows, points = seen.rows(run.id), seen.points()
     folder.write(loaded.name, rows, seen.known(), points)

@@ -6,7 +6,7 @@ queries are read as those of layers are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import nan
 from typing import Self
@@ -103,14 +103,13 @@ class HeadSums:
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries and keys as they are, and their directions; QᵀQ of each head; none where they are not shown."""
+    """Queries and keys as they are, and their directions; none where they are not shown."""
 
     query: HeadSums
     key: HeadSums
     query_unit: HeadSums
     key_unit: HeadSums
     unrotated: HeadSums  # queries before rotary position
-    products: Tensor  # [h, e, e] Σ q qᵀ
 
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
@@ -124,7 +123,7 @@ class Queries:
         turned, turned_unit = HeadSums.pair(query, counts, key)
         before = turned if seen.unrotated is None else HeadSums.pair(seen.unrotated, counts, key)[0]
         of_keys, of_keys_unit = HeadSums.pair(keys, key_counts, key)
-        return cls(turned, of_keys, turned_unit, of_keys_unit, before, _products(query, counts))
+        return cls(turned, of_keys, turned_unit, of_keys_unit, before)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
@@ -132,13 +131,13 @@ class Queries:
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""
-        sums = {name: getattr(self, name).beside_heads(getattr(other, name)) for name in _PARTS}
-        return replace(self, **sums, products=torch.cat([self.products, other.products]))
+        parts = [field.name for field in fields(self)]
+        return type(self)(*(getattr(self, name).beside_heads(getattr(other, name)) for name in parts))
 
     @staticmethod
     def size(width: int, parts: int) -> int:
-        """Bytes, for heads of 64 dimensions: five sums a group, and the products."""
-        return 8 * width * (5 * (GROUPS + 1) + 64)
+        """Bytes: five sums per group."""
+        return 8 * width * 5 * (GROUPS + 1)
 
     @property
     def mean_query(self) -> Tensor:
@@ -156,15 +155,37 @@ class Queries:
         return bool(self.query.count.sum() > 0)
 
 
-_PARTS = ("query", "key", "query_unit", "key_unit", "unrotated")
+@dataclass(frozen=True)
+class QueryProducts:
+    """`Queries` with Σ q qᵀ of each head, over the queries that count and are finite."""
 
+    queries: Queries
+    products: Tensor  # [h, e, e]
 
-def _products(query: Tensor, counts: Tensor) -> Tensor:
-    """Σ q qᵀ of each head over the queries that count and are finite, [h, e, e]."""
-    usable = counts[:, None, :] & query.isfinite().all(-1)
-    query = torch.where(usable[..., None], query, 0)
-    query = query.to(at_least_single(query.dtype)) if query.is_cuda else query.double()
-    return query.mT.matmul(query).sum(0, dtype=torch.float64)
+    @classmethod
+    def of(cls, seen: Heads, parts: int = 2) -> Self:
+        """Fold one batch."""
+        query = seen.query
+        if query is None:
+            query = seen.rows.entropy.new_zeros(*seen.rows.entropy.shape, 1)
+        usable = seen.counts[:, None, :] & query.isfinite().all(-1)
+        query = torch.where(usable[..., None], query, 0)
+        query = query.to(at_least_single(query.dtype)) if query.is_cuda else query.double()
+        return cls(Queries.of(seen), query.mT.matmul(query).sum(0, dtype=torch.float64))
+
+    def merge(self, other: Self) -> Self:
+        """The record of both streams."""
+        return added(self, other)
+
+    def beside_heads(self, other: Self) -> Self:
+        """The heads of another attention of the same block, after those of this one."""
+        products = torch.cat([self.products, other.products])
+        return type(self)(self.queries.beside_heads(other.queries), products)
+
+    @staticmethod
+    def size(width: int, parts: int) -> int:
+        """Bytes, for heads of 64 dimensions."""
+        return Queries.size(width, parts) + 8 * width * 64
 
 
 def at_least_single(dtype: torch.dtype) -> torch.dtype:

@@ -81,7 +81,7 @@ class Monitor:
         *,
         every: int | Schedule | None = None,
         out: str | Path | None = None,
-        measures: Iterable[str] | None = None,
+        measures: str | Iterable[str] | None = None,
         layers: str = "*",
         heads: bool = True,
         counterfactual: bool = False,

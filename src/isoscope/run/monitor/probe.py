@@ -109,7 +109,7 @@ def take_up(
     source: Model,
     given: str | Iterable[Any],
     *,
-    measures: Iterable[str] | None,
+    measures: str | Iterable[str] | None,
     layers: str,
     heads: bool,
     counterfactual: bool,
@@ -131,7 +131,7 @@ def take_up(
         )
     sites = select((*found.shapes, *found.attention), layers)
     offered = offered_by(batches[0], sites, counterfactual)
-    chosen = choose(measures)
+    chosen = choose(measures, offered)
     if measures is None:
         chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
     refuse_without_attention(chosen, found, measures)

@@ -19,7 +19,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from isoscope.data.batch import Batch
+from isoscope.data.batch import Batch, joined_batch
 from isoscope.kernels.attention.rows import chosen_backend
 from isoscope.kernels.cloud.chunks import sent
 from isoscope.models.attention.tap import Attended, Learnt, attention_tap
@@ -41,10 +41,10 @@ from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.heads import Heads
 from isoscope.stats.mass import Mass
-from isoscope.stats.queries import Queries
+from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows, Totals
 
-OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, Counterfactual)
+OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, Counterfactual)
 SEQUENCES = 64  # that the counterfactual is read on
 Place = tuple[Site, str]  # a site, and the module that attends there
 Held = dict[Site, dict[str, dict[type[Stat], Stat]]]
@@ -62,6 +62,21 @@ def smallest_keys(batches: Sequence[Batch], most: int, batch_axis: int) -> list[
         for batch, mine in zip(batches, rows, strict=True)
         if len(mine)
     ]
+
+
+def joined(batches: Sequence[Batch], most: int) -> list[Batch]:
+    """Neighbouring batches of one shape on a GPU as batches of at most `most` sequences.
+
+    A GPU takes as long for one sequence as for a few. Batches whose inputs do not all number the sequences on
+    their first axis stay as they are.
+    """
+    out: list[Batch] = []
+    for batch in batches:
+        if out and len(out[-1]) + len(batch) <= most and (both := joined_batch(out[-1], batch)) is not None:
+            out[-1] = both
+        else:
+            out.append(batch)
+    return out
 
 
 class Folder:
@@ -99,6 +114,7 @@ class Folder:
         wanted = (*wanted, Clouds) if pictures and Queries in wanted else wanted
         self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat is not Counterfactual))
         self._learnt = Learnt() if learnt is None else learnt
+        self._largest = 0  # sequences of a batch
         self._near: tuple[Batch, Batch] | None = None  # the batch that is running, and where attention is
         self._shapes: dict[Site, tuple[int, ...]] = {}
         self._turned: dict[Place, str] = {}
@@ -139,7 +155,7 @@ class Folder:
         def attention(site: Site, attended: Attended) -> None:
             self.add_attention(site, attended, batch)
 
-        found = self.found
+        found, self._largest = self.found, max(self._largest, len(batch))
         with at_rest(module), ExitStack() as taps:
             taps.enter_context(tap(module, found.blocks, layer, gives=found.gives, takes=found.takes))
             if self.attends:
@@ -186,7 +202,7 @@ class Folder:
 
         Gives every batch that is done.
         """
-        held = tuple(batches)
+        held = tuple(joined(list(batches), self._largest))
         positions: dict[Place, AtPositions] = {}
         alone = {place for place, how in self._turned.items() if how == _LEAVING_OUT}
 

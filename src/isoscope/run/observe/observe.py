@@ -18,10 +18,11 @@ from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
 from isoscope.measures.table import choose
+from isoscope.models import survey as surveys
 from isoscope.models.attention.tap import looked_for
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
-from isoscope.models.survey import Survey, sequence_first, survey
+from isoscope.models.survey import Survey, sequence_first
 from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
@@ -36,7 +37,7 @@ def observe(
     model: str | Model | nn.Module,
     data: str | Iterable[Any] = "embedded",
     *,
-    measures: Iterable[str] | None = None,
+    measures: str | Iterable[str] | None = None,
     layers: str = "*",
     heads: bool = False,
     counterfactual: bool = True,
@@ -44,16 +45,18 @@ def observe(
     memory: float = DEFAULT,
     covariance_rows: float = 1.0,
     progress: Progress | None = None,
+    survey: Survey | None = None,
 ) -> Observation:
     """Measure a model's representations and its attention over data, exactly, in one pass.
 
     `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an
     address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
+    `measures` are names; "all" adds the measures that cost more than the default ones together.
     `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for
     every head. `counterfactual` reads attention once more, on at most 64 sequences, without each head's mean
     query. `memory` bounds the bytes that records may take; covariances are made of the share
     `covariance_rows` of the vectors, chosen by a hash of their places. `progress` is called with
-    (sequences done, sequences in all).
+    (sequences done, sequences in total). `survey` is what `look` found in the model, if it was called before.
     """
     choose(measures)  # a name that does not exist is told before anything runs
     if not 0 < covariance_rows <= 1:
@@ -68,7 +71,7 @@ def observe(
     done = 0
     for item in batches:
         if folder is None:
-            found = look(source, item)
+            found = look(source, item) if survey is None else survey
             sites = select((*found.shapes, *found.attention), layers)
             first = as_batch(item, seed=seed, batch_axis=found.input_axis)
             chosen = choose(measures, offered_by(first, sites, counterfactual))
@@ -115,7 +118,9 @@ def _folder(
     return Folder(sites, kept, attention, found, covariance_rows)
 
 
-def refuse_without_attention(chosen: Iterable[Measure], found: Survey, asked: Iterable[str] | None) -> None:
+def refuse_without_attention(
+    chosen: Iterable[Measure], found: Survey, asked: str | Iterable[str] | None
+) -> None:
     """Say that measures of attention were asked for of a model that shows none."""
     named = [measure.name for measure in chosen if measure.at == "attention"]
     if asked is not None and named and not found.attention:
@@ -142,7 +147,7 @@ def look(source: Model, item: object) -> Survey:
     if isinstance(item, Tensor) and not alone and item.shape[0] == item.shape[1] > 1:
         item = item[1:]  # as many sequences as positions: one fewer tells the two apart
     batch = _ready(item, source.module, seed=0, batch_axis=0)
-    return survey(source.module, batch.first() if alone else batch)
+    return surveys.survey(source.module, batch.first() if alone else batch)
 
 
 def _ready(item: object, module: nn.Module, *, seed: int, batch_axis: int) -> Batch:
@@ -158,7 +163,7 @@ def describe(
     points: Any,
     *,
     sequence: Any = None,
-    measures: Iterable[str] | None = None,
+    measures: str | Iterable[str] | None = None,
     seed: int = 0,
     memory: float = DEFAULT,
     name: str = "cloud",

@@ -44,7 +44,7 @@ class VocabularyWeighed:
 
 def vocabulary_measures() -> tuple[Measure, ...]:
     """Those of any cloud whose vectors stand alone, and those of vocabularies only."""
-    return (*choose(None, set()), *of_weights("vocabulary"))
+    return (*choose("all", set()), *of_weights("vocabulary"))
 
 
 def weigh_vocabulary(
