@@ -254,6 +254,12 @@ OVER_STEPS = (
 )  # fmt: skip
 """Measures that the terminal shows of several steps, a table each; the first matter most."""
 
+WHILE_TRAINING = (
+    "mean_cosine_between", "relative_drift", "normalised_entropy", "largest_score", "drift_share",
+    "rank_residual",
+)  # fmt: skip
+"""Columns of the terminal while a model trains; the first matter most."""
+
 BY_HEAD = ("drift_share", "normalised_entropy")
 """The terminal shows the first of these by head that is there, where its table is short."""
 
