@@ -69,8 +69,9 @@ def show_json(told: Mapping[str, object]) -> None:
 
 def warn(notes: Iterable[str]) -> None:
     """Print remarks, one a line, to stderr."""
+    console = Console(stderr=True)
     for note in notes:
-        say(f"note: {note}", stderr=True, style="yellow")
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
 
 
 def say(text: str, *, stderr: bool = False, style: str | None = None) -> None:
