@@ -193,7 +193,7 @@ def test_a_cloud_reads_the_same_from_every_format(
 def test_a_narrow_terminal_shows_whole_cells(
     isoscope: Isoscope, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda: 80)
+    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda **_: 80)
     out = isoscope("measure", tiny_bert, "--limit", 12, "--out", tmp_path / "run").out
     assert "…" not in out
     assert "a wider terminal shows more" in " ".join(out.split())
