@@ -59,7 +59,7 @@ def test_a_deep_model_over_steps_shows_some_layers_and_says_so() -> None:
     lines = shown(rows)
     assert "layer.0" in lines[2]
     assert "layer.48" in lines[2]
-    assert lines[-1].startswith("7 of 49 sites; the page shows all")
+    assert lines[-1].startswith("7 of 49 sites; the page shows more")
 
 
 def test_attention_stands_on_the_line_of_its_layer() -> None:

@@ -204,27 +204,26 @@ def _comparison(rows: pd.DataFrame, width: int) -> Table:
 
 
 def _over_steps(rows: pd.DataFrame, measure: str, width: int) -> Table:
-    loss = rows[rows.measure == "loss"].set_index("step").value
-    mine = rows[rows.measure == measure]
-    mine = mine.assign(site=[_site(kind, layer) for kind, layer in mine[["kind", "layer"]].to_numpy()])
-    sites = list(mine.site.drop_duplicates())
-    shown = spaced(sites, (width - 20) // (3 + max(map(len, sites))))
-    steps = spaced([int(step) for step in mine.step.drop_duplicates().sort_values()], _MOST_STEPS)
-    few = [f"{len(shown)} of {len(sites)} sites"] if len(shown) < len(sites) else []
-    few += [f"{len(steps)} of {mine.step.nunique()} steps"] if len(steps) < mine.step.nunique() else []
-    all_ = "more" if len(steps) < mine.step.nunique() else "all"
-    lines = []
-    for step, part in mine[mine.step.isin(steps)].groupby("step"):
-        lost = [number(float(loss[step])) if step in loss.index else ""] if len(loss) else []
-        value = part.set_index("site").value
-        cells = (number(float(value[site])) if site in value else "" for site in shown)
-        lines.append((str(step), *lost, *cells))
-    return Table(
-        headed((), ("step", *(["loss"] if len(loss) else []), *shown), folds=True),
-        tuple(lines),
-        measure.replace("_", " "),
-        f"{', '.join(few)}; the page shows {all_}" if few else "",
-    )
+    """A line per step with the loss, where it is known, and the measure at each site."""
+    own = rows[rows.measure == measure]
+    values = {
+        (int(step), _site(kind, layer)): float(value)
+        for step, kind, layer, value in zip(own.step, own.kind, own.layer, own.value, strict=True)
+    }
+    every, all_steps = list(dict.fromkeys(site for _, site in values)), sorted({step for step, _ in values})
+    sites = spaced(every, (width - 20) // (3 + max(map(len, every))))
+    steps = spaced(all_steps, _MOST_STEPS)
+    loss = rows[rows.measure == "loss"]
+    values |= {(int(step), "loss"): float(value) for step, value in zip(loss.step, loss.value, strict=True)}
+    columns = [*(["loss"] if len(loss) else []), *sites]
+    lines = [
+        (str(step), *(number(values[step, name]) if (step, name) in values else "" for name in columns))
+        for step in steps
+    ]
+    counts = ((len(sites), len(every), "sites"), (len(steps), len(all_steps), "steps"))
+    few = [f"{some} of {all_} {what}" for some, all_, what in counts if some < all_]
+    caption = f"{', '.join(few)}; the page shows more" if few else ""
+    return Table(headed((), ("step", *columns), folds=True), tuple(lines), measure.replace("_", " "), caption)
 
 
 def _short(name: str) -> str:
@@ -232,7 +231,7 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
-def _site(kind: object, layer: object) -> str:
+def _site(kind: object, layer: Any) -> str:
     """A site; without a layer, the form of a vocabulary or the stage of the norm in words.
 
     >>> _site("layer", 3), _site("input_vocabulary_without_top", pd.NA), _site("norm_before", pd.NA)

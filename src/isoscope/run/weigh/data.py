@@ -6,7 +6,7 @@ where one cannot be had a remark says why, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from torch import Tensor
@@ -22,14 +22,13 @@ from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Weights, open_weights
 from isoscope.run.observe.memory import DEFAULT
 from isoscope.run.observe.observe import look
+from isoscope.run.telling import Progress
 from isoscope.run.weigh.final_norm import FinalNorm
 from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
 from isoscope.run.weigh.localisation import KIND, Localised, localised, pictures, walk_remark
 from isoscope.run.weigh.looking import Localiser
 from isoscope.run.weigh.weighed import Findings
 from isoscope.sites import Site
-
-Progress = Callable[[int, int | None], None]
 
 
 def data_part(

@@ -9,7 +9,7 @@ read from the address all the same, since what is loaded to run has no vocabular
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from isoscope.models.weights import SIDES, Weights, open_weights
 from isoscope.models.weights.files import Fault, told_together
 from isoscope.results.points import Points
 from isoscope.results.reading import Reading
+from isoscope.run.telling import Progress
 from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
 from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
@@ -30,7 +31,6 @@ from isoscope.run.weigh.weighed import UNREADABLE, Findings, Weighed
 from isoscope.sites import Site
 from isoscope.stats.weights import NormWeights
 
-Progress = Callable[[int, int | None], None]
 _COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
 
 
@@ -70,12 +70,10 @@ def weigh(
     if data is not None:
         source = running or _running(model, weights.revision or revision, config)
         batches = open_data(data, source, seed=seed) if isinstance(data, str) else data
-        _tell_data(
-            told,
-            data_part(
-                source, weights, batches, length=length, seed=seed, query=query, key=key, progress=progress
-            ),
+        part = data_part(
+            source, weights, batches, length=length, seed=seed, query=query, key=key, progress=progress
         )
+        _tell_data(told, part)
     if not told.rows:
         raise _nothing(weights, told.remarks, lost)
     told.remarks += _besides(told.remarks, lost)

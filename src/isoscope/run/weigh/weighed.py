@@ -23,6 +23,7 @@ from isoscope.results.points import Points, points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.run.page import PAGE, write_page
+from isoscope.run.telling import Progress
 from isoscope.run.weigh.vocabulary import vocabulary_measures
 from isoscope.sites import Site
 
@@ -103,7 +104,7 @@ def weight_measures() -> tuple[Measure, ...]:
     return (*of_weights("query_key"), *vocabulary_measures(), *of_weights("norm"))
 
 
-def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | None = None) -> str:
+def fingerprint(weights: Weights, progress: Progress | None = None) -> str:
     """Sixteen hex digits of the config as it is written and of every number that is weighed.
 
     Files of a hub's commit do not change: there it is of the commit, and nothing is downloaded. Elsewhere
@@ -117,7 +118,7 @@ def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | 
     return digest.hexdigest()
 
 
-def _hashes(weights: Weights, progress: Callable[[int, int | None], None] | None) -> dict[str, str]:
+def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
     """The hash of every tensor that weighing reads, by name: all of it is read as it will be, and let go."""
     tensors, found = weights.opened.tensors, dict[str, str]()
 
