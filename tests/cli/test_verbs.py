@@ -263,7 +263,3 @@ def test_compare_puts_text_images_sound_and_a_cnn_on_one_page(
     again = {file: file.stat().st_mtime_ns for file in before if "comparison" not in file.name}
     assert again.items() <= before.items()
     assert isoscope("compare", tmp_path / "text", tmp_path / "text").code == 2
-
-
-def test_list_data(isoscope: Isoscope) -> None:
-    assert "handwritten digits" in isoscope("list", "data").out
