@@ -79,7 +79,8 @@ def test_a_split_a_column_and_a_model_that_do_not_fit(
 
 
 def test_listed(isoscope: Isoscope) -> None:
-    assert "ID:SPLIT:COLUMN" in isoscope("list", "data").out
+    told = isoscope("list", "data").out
+    assert "ID:SPLIT:COLUMN" in told and "handwritten digits" in told
 
 
 @pytest.mark.parametrize("tokens", ["bytes", "characters"])

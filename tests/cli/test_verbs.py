@@ -193,7 +193,7 @@ def test_a_cloud_reads_the_same_from_every_format(
 def test_a_narrow_terminal_shows_whole_cells(
     isoscope: Isoscope, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda: 80)
+    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda **_: 80)
     out = isoscope("measure", tiny_bert, "--limit", 12, "--out", tmp_path / "run").out
     assert "…" not in out
     assert "a wider terminal shows more" in " ".join(out.split())
@@ -263,7 +263,3 @@ def test_compare_puts_text_images_sound_and_a_cnn_on_one_page(
     again = {file: file.stat().st_mtime_ns for file in before if "comparison" not in file.name}
     assert again.items() <= before.items()
     assert isoscope("compare", tmp_path / "text", tmp_path / "text").code == 2
-
-
-def test_list_data(isoscope: Isoscope) -> None:
-    assert "handwritten digits" in isoscope("list", "data").out

@@ -35,7 +35,7 @@ def test_it_prints_tables_words_and_the_path_of_the_page(
     answer = isoscope("weights", folder, "--out", tmp_path / "run")
     assert answer.code == 0
     for word in (
-        "query_key.3", "symmetric", "regimes", "undecided", "output, without top", "I(W)", "‖γ‖/√d",
+        "query_key.3", "symmetric", "regimes", "undecided", "output, without top", "isotropy", "‖γ‖/√d",
         "random W of the same size", "report.html",
     ):  # fmt: skip
         assert word in answer.out
@@ -96,7 +96,7 @@ def test_report_shows_the_same_tables(isoscope: Isoscope, folder: Path, tmp_path
 def test_a_narrow_terminal_shows_whole_cells(
     isoscope: Isoscope, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda: 80)
+    monkeypatch.setattr("isoscope.cli.screen.terminal.screen_width", lambda **_: 80)
     out = isoscope("weights", folder, "--out", tmp_path / "run").out
     assert "…" not in out and "regimes" in out
 

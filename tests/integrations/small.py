@@ -7,6 +7,9 @@ import torch
 import transformers
 from torch import Tensor
 
+from isoscope.run.monitor.alarms import Alarm
+from isoscope.run.observe.observe import observe
+
 VOCABULARY, LENGTH = 23, 12
 MEASURES = ("mean_cosine_between", "relative_drift", "normalised_entropy", "not_finite")
 
@@ -56,3 +59,32 @@ def assert_same_rows(one: pd.DataFrame, other: pd.DataFrame) -> None:
         table.sort_values(where)[[*where, "value", "n"]].reset_index(drop=True) for table in (one, other)
     ]
     pd.testing.assert_frame_equal(*sides, rtol=1e-9, atol=1e-12)
+
+
+def assert_rows_of_bfloat16(rows: pd.DataFrame) -> None:
+    """The rows of the untrained model are those that it has under autocast."""
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        low = observe(language_model(), probe(), measures=MEASURES, heads=True).frame()
+    full = observe(language_model(), probe(), measures=MEASURES, heads=True).frame()
+    mine, low, full = (
+        table[table.measure == "mean_cosine_between"].value.to_numpy() for table in (rows, low, full)
+    )
+    assert abs(mine - low).max() < 1e-2 * abs(mine - full).max()
+
+
+class Sink:
+    """Keeps the steps that it was told, and that it was closed."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def __call__(self, step: int, summaries: object) -> None:
+        self.told.append(step)
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+def fourth(rows: pd.DataFrame) -> Alarm | None:
+    """An alarm at the fourth step."""
+    return Alarm("fourth", 4, "layer.1", "the fourth step") if rows.step.max() == 4 else None

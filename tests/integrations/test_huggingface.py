@@ -10,15 +10,19 @@ import pytest
 import torch
 import transformers
 
+from isoscope.errors import IsoscopeError
 from isoscope.integrations.huggingface import IsoscopeCallback
 from isoscope.results.store import read_run
-from isoscope.run.monitor.alarms import Alarm, AlarmRaised
+from isoscope.run.monitor.alarms import AlarmRaised
 from isoscope.run.monitor.monitor import Monitor
 from isoscope.run.observe.observe import observe
 from tests.integrations.small import (
     MEASURES,
+    Sink,
+    assert_rows_of_bfloat16,
     assert_same_rows,
     assert_same_weights,
+    fourth,
     language_model,
     probe,
     sentences,
@@ -113,12 +117,7 @@ def test_rows_are_those_of_observe(tmp_path: Path) -> None:
 def test_looks_in_the_precision_that_it_trains_in(tmp_path: Path) -> None:
     callback = watching()
     trained(tmp_path, callback, steps=1, bf16=True)
-    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        low = observe(language_model(), probe(), measures=MEASURES, heads=True).frame()
-    full = observe(language_model(), probe(), measures=MEASURES, heads=True).frame()
-    tables = (callback.frame(), low, full)
-    rows, low, full = (table[table.measure == "mean_cosine_between"].value.to_numpy() for table in tables)
-    assert abs(rows - low).max() < 1e-2 * abs(rows - full).max()
+    assert_rows_of_bfloat16(callback.frame())
 
 
 def test_training_that_is_taken_up_takes_up_the_rows(tmp_path: Path) -> None:
@@ -138,37 +137,30 @@ def test_training_that_is_taken_up_takes_up_the_rows(tmp_path: Path) -> None:
 
 
 def test_sinks_are_told_and_closed(tmp_path: Path) -> None:
-    told: list[object] = []
-
-    class Sink:
-        def __call__(self, step: int, summaries: object) -> None:
-            told.append(step)
-
-        def close(self) -> None:
-            told.append("closed")
-
-    trained(tmp_path, watching(sinks=[Sink()]))
-    assert told == [0, 2, 4, 6, "closed"]
+    sink = Sink()
+    trained(tmp_path, watching(sinks=[sink]))
+    assert sink.told == [0, 2, 4, 6, "closed"]
 
 
 def test_an_alarm_ends_training_with_everything_closed(tmp_path: Path) -> None:
-    closed: list[bool] = []
-
-    class Sink:
-        def __call__(self, step: int, summaries: object) -> None: ...
-
-        def close(self) -> None:
-            closed.append(True)
-
-    def fourth(rows: Any) -> Alarm | None:
-        return Alarm("fourth", 4, "layer.1", "the fourth step") if rows.step.max() == 4 else None
-
-    callback = watching(alarms=[fourth], on_alarm="raise", sinks=[Sink()], out=tmp_path / "run")
+    sink = Sink()
+    callback = watching(alarms=[fourth], on_alarm="raise", sinks=[sink], out=tmp_path / "run")
     with pytest.raises(AlarmRaised, match="the fourth step"):
         trained(tmp_path / "model", callback)
     callback.close()
-    assert closed == [True]
+    assert sink.told == [0, 2, 4, "closed"]
     assert sorted(set(read_run(tmp_path / "run").frame().step)) == [0, 2, 4]
+
+
+def test_a_part_of_the_model_is_watched(tmp_path: Path) -> None:
+    callback = watching(part="transformer")
+    trained(tmp_path, callback, steps=1)
+    assert_same_rows(
+        callback.frame()[lambda rows: rows.step == 0],
+        observe(language_model(), probe(), measures=MEASURES, heads=True).frame(),
+    )
+    with pytest.raises(IsoscopeError, match="no module of GPT2LMHeadModel is called 'transfomer'"):
+        trained(tmp_path, watching(part="transfomer"), steps=1)
 
 
 def test_before_training_there_are_no_rows() -> None:
@@ -177,6 +169,6 @@ def test_before_training_there_are_no_rows() -> None:
 
 def test_takes_what_the_monitor_takes() -> None:
     mine, monitors = (inspect.signature(kind).parameters for kind in (IsoscopeCallback, Monitor))
-    assert {n: p.default for n, p in mine.items()} == {
+    assert {n: p.default for n, p in mine.items() if n != "part"} == {
         n: p.default for n, p in monitors.items() if n not in ("model", "clock", "steps")
     }

@@ -28,9 +28,10 @@ from isoscope.models.weights import open_weights
 from isoscope.results.row import frame
 from isoscope.run.observe.observe import look
 from isoscope.run.weigh.agreement import EXACT, ORDERS, _density_within, held
-from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.looking import Localiser, Walked
 from isoscope.run.weigh.predict import _random_frobenius, _random_signal, _signal, walk_factors
+from isoscope.run.weigh.weighed import Findings
 from isoscope.stats.profiles import BINS, Profiles, averaged, density
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.walks import WalkSpread
@@ -42,12 +43,12 @@ def normal(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def part_of(module: Any, data: Any, **options: Any) -> DataPart:
+def part_of(module: Any, data: Any, **options: Any) -> Findings:
     source = Model(module, "tiny")
     return data_part(source, open_weights(source), data, **options)
 
 
-def heads(part: DataPart, measure: str, layer: int = 1) -> pd.DataFrame:
+def heads(part: Findings, measure: str, layer: int = 1) -> pd.DataFrame:
     found = frame(part.rows)
     found = found[(found["measure"] == measure) & (found["layer"] == layer) & found["head"].notna()]
     return found.set_index("head").sort_index()
@@ -230,7 +231,7 @@ def planted() -> Walking:
     return Walking(own, torch.tensor(PLANTED, dtype=torch.float64)[:, None, None] * own)
 
 
-def p_of(part: DataPart, measure: str = "propagation_agreement") -> float:
+def p_of(part: Findings, measure: str = "propagation_agreement") -> float:
     found = frame(part.rows)
     (note,) = found[(found["measure"] == measure) & found["head"].isna()]["note"]
     return float(re.findall(r"p = (.+)", note)[0])

@@ -17,7 +17,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model
 from isoscope.results import store
 from isoscope.run.monitor.monitor import Monitor
-from isoscope.run.monitor.summaries import summaries
+from isoscope.run.monitor.sinks import summaries
 from tests.run.training import LENGTH, VOCABULARY, forever, ids, language, loss_of, probe, trained
 
 

@@ -19,8 +19,9 @@ from isoscope.models.entering import entering
 from isoscope.models.source import Model
 from isoscope.models.weights import Norm, open_weights
 from isoscope.results.row import frame
-from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.norm_stages import OUTPUT, Change, NormRecords, bias_cancels, stages, standardised
+from isoscope.run.weigh.weighed import Findings
 from isoscope.stats.centre import Centre
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
@@ -39,12 +40,12 @@ DEFINITIONS: dict[str, Any] = {
 }
 
 
-def part_of(module: Any, data: Any, edits: Mapping[str, Norm] | None = None) -> DataPart:
+def part_of(module: Any, data: Any, edits: Mapping[str, Norm] | None = None) -> Findings:
     source = Model(module, "tiny")
     return data_part(source, open_weights(source), data, edits=edits)
 
 
-def table(part: DataPart) -> pd.DataFrame:
+def table(part: Findings) -> pd.DataFrame:
     found = frame(part.rows)
     return found[found["layer"].isna()].set_index(["kind", "measure"]).sort_index()
 

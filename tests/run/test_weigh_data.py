@@ -24,8 +24,9 @@ from isoscope.models.source import Model
 from isoscope.models.weights import open_weights
 from isoscope.results.points import POINT_COLUMNS
 from isoscope.results.row import frame
-from isoscope.run.weigh.data import DataPart, data_part
+from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
+from isoscope.run.weigh.weighed import Findings
 from tests.models import tiny, weighed
 from tests.run.walking import Walking, batches, walks
 
@@ -36,7 +37,7 @@ STAGES = [
 ]
 
 
-def part_of(module: Any, data: Any, **options: Any) -> DataPart:
+def part_of(module: Any, data: Any, **options: Any) -> Findings:
     source = Model(module, "tiny")
     return data_part(source, open_weights(source), data, **options)
 

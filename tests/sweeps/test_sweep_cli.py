@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -16,9 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from isoscope.cli.screen.sweep import SweepView
+from isoscope.cli.screen.sweep import units
 from isoscope.results.store import read_run
 from isoscope.sweeps.find.checkpoints import in_folder
 from isoscope.sweeps.work.job import Outcome
@@ -200,45 +198,17 @@ def test_control_c_leaves_what_is_done_and_no_process(trained: Path, tmp_path: P
     assert "failed" not in set(rows.measure)
 
 
-def test_the_table_of_units_while_they_are_measured() -> None:
-    now = [0.0]
-    screen = Console(file=io.StringIO(), force_terminal=True, width=90, height=20)
-    view = SweepView("sweep of x", total=5, there=1, console=screen, clock=lambda: now[0])
-    for event in (Started("a"), Started("b"), Outcome("a", 10, 2.5, rows=12)):
-        view.tell(event)
-    now[0] = 4.0
-    view.tell(Started("c"))
-    view.tell(Outcome("b", 20, 3.0, failed="it is [cut] short"))
-    now[0] = 5.0
-    with screen.capture() as seen:
-        view._live = None
-        screen.print(view.drawn())
-    text = seen.get()
-    for words in (
-        "2 of 4",
-        "1 were there",
-        "12 rows",
-        "failed: it is [cut] short",
-        "in work",
-        "0:05 left",
-        "1 s",
-    ):
-        assert words in text, words
-
-
-def test_more_units_than_lines_show_the_last() -> None:
-    screen = Console(file=io.StringIO(), force_terminal=True, width=80, height=14)
-    view = SweepView("sweep", total=99, console=screen)
-    for number in range(40):
-        view.tell(Outcome(f"unit{number}", number, 1.0, rows=1))
-    view.tell(Started("now"))
-    with screen.capture() as seen:
-        screen.print(view.drawn())
-    text = seen.get()
-    assert "unit39" in text
-    assert "now" in text
-    assert "unit12" not in text
-    assert text.count("\n") <= 14
+def test_units_are_told_when_they_are_done(capsys: pytest.CaptureFixture[str]) -> None:
+    with units("sweep of x", 5, 1) as tell:
+        for event in (Started("a"), Started("b"), Outcome("a", 10, 2.5, rows=12)):
+            tell(event)
+        tell(Outcome("b", 20, 3.0, failed="it is [cut] short"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["2 of 5: a, 12 rows, 2.5 s", "3 of 5: b, failed: it is [cut] short, 3.0 s"]
+    assert (
+        "1 of 5 checkpoints measured in 0:00:0" in lines[2] and "1 were there already, 1 failed" in lines[2]
+    )
+    assert lines[3:] == ["failed: b: it is [cut] short"]
 
 
 @pytest.mark.parametrize(

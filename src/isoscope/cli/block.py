@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isoscope.cli.options import AtLeast0, AtLeast1, filled, parse_names, verb
+from isoscope.cli.options import LAB, AtLeast0, AtLeast1, filled, parse_names, verb
 from isoscope.results.place import default_out
 
-HELP = {
+HELP = LAB | {
     "norm": "post, pre, none, or another of `isoscope list norms`; several with commas.",
     "bias_norms": "Norms of the bias that is added to every input, separated by commas.",
-    "width": "Dimensions of a vector.",
-    "heads": "Heads of attention.",
-    "length": "Vectors a sequence.",
     "sequences": "How many sequences.",
     "inputs": "normalised (every vector of norm √d) or raw (as BERT's table starts).",
     "passes": "How often two of the sequences pass through; 0: not again.",

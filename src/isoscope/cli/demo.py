@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isoscope.cli.options import AtLeast1, verb
+from isoscope.cli.options import LAB, AtLeast1, verb
 
 
-@verb({"steps": "Steps of training.", "seed": "Decides weights and batches.", "out": "The run folder."})
+@verb(LAB | {"out": "The run folder."})
 def demo(steps: AtLeast1 = 400, seed: int = 0, out: Path = Path("runs/demo"), json: bool = False) -> None:
     """Train a small Transformer on text that ships with Python, and watch its geometry change."""
     from isoscope.cli.screen.finish import finish

@@ -57,6 +57,7 @@ LAB = {
     "batch_size": "Sequences an update.",
     "rate": "The largest rate of learning.",
     "bfloat16": "Train in mixed precision.",
+    "seed": "Decides weights and batches.",
     "data": "'embedded', a text file, a folder of pictures (one a class) or of recordings.",
 }
 """The help of what is trained in the lab."""

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
 from isoscope.cli.options import MODEL_OR_VECTORS, Limit, verb
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from isoscope.repair.keep.repair import Repair
-
-_NUMBERS = ["value", "null", "low", "high"]
 HELP = {
     "model": MODEL_OR_VECTORS,
     "recipe": "Repairs, one after the other: centre, standardise, abtt:DIRECTIONS, whiten:DIMENSIONS, "
@@ -43,13 +37,16 @@ def repair(
     json: bool = False,
 ) -> None:
     """Change the geometry of vectors: fit a repair, show what it does, and export it."""
-    from isoscope.cli.screen import terminal as screen
+    from isoscope.cli.screen import terminal
     from isoscope.errors import IsoscopeError
+    from isoscope.kinds.measure.tables import tables
+    from isoscope.models.source import load
     from isoscope.repair.before_after import before_after
     from isoscope.repair.fit.kinds import parse
     from isoscope.repair.fit.sample import Watched
     from isoscope.repair.fit.transforms import fit as fit_repair
     from isoscope.repair.keep.export import save_repair
+    from isoscope.repair.states import open_states
     from isoscope.repair.vectors import holds_vectors, open_vectors, refuse_unwritable, write_repaired
 
     parse(recipe)  # a name that does not exist is told before anything runs
@@ -58,65 +55,39 @@ def repair(
         raise IsoscopeError(f"--write repairs a file of vectors; '{model}' is a model: use what is exported.")
     if write is not None:
         refuse_unwritable(write)
-    with screen.bar(f"fitting on {fit or (model if of_file else 'embedded')}") as progress:
-        facts: dict[str, object]
+    given = fit or (model if of_file else "embedded")
+    facts: dict[str, object] = {"vectors": given}
+    with terminal.bar(f"fitting on {given}") as progress:
         if of_file:
-            vectors, notes = open_vectors(Path(fit or model), array)
-            facts = {"vectors": fit or model}
+            vectors, notes = open_vectors(Path(given), array)
             watched = Watched(vectors, lambda done: progress(done, len(vectors)))
         else:
-            from isoscope.models.source import load
-            from isoscope.repair.states import open_states
-
             loaded = load(model, device=device)
-            sizes: dict[str, Any] = {"limit": limit, "max_length": max_length, "batch_size": batch_size}
             states = open_states(
-                loaded, fit or "embedded", layer=layer, pool=pool, progress=progress, **sizes
-            )
-            notes = [*loaded.notes, *states.data.notes]
+                loaded, given, layer=layer, pool=pool, progress=progress, limit=limit, max_length=max_length,
+                batch_size=batch_size,
+            )  # fmt: skip
+            notes, watched = [*loaded.notes, *states.data.notes], Watched(states)
             facts = {"model": loaded.name, "revision": loaded.revision, "layer": str(states.site)}
             facts |= {"pool": pool, "data": states.data.facts()}
-            watched = Watched(states)
         fitted = fit_repair(recipe, watched, precise=not of_file, facts=facts)
     assert watched.sample is not None
     if write is not None:  # before the export: where this fails, an older one is left as it is
-        with screen.bar(f"writing {write}") as progress:
-            mine = open_vectors(Path(model), array)[0]
-            write_repaired(fitted, mine, write, progress=progress)
+        with terminal.bar(f"writing {write}") as progress:
+            write_repaired(fitted, open_vectors(Path(model), array)[0], write, progress=progress)
     folder = save_repair(fitted, export)
-    rows = before_after(fitted, watched.sample)
-    told = [*notes, *fitted.notes]
-    screen.warn(told)
+    rows, notes = before_after(fitted, watched.sample), [*notes, *fitted.notes]
+    terminal.warn(notes)
     if json:
         about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
-        screen.show_json({"repair": about, "folder": str(folder), "notes": told, "rows": rows})
+        terminal.show_json({"repair": about, "folder": str(folder), "notes": notes, "rows": rows})
         return
-    _show(fitted, rows)
-    if write is not None:
-        screen.say(f"vectors: {write}")
-    screen.say(f"repair: {folder}")
-
-
-def _show(fitted: Repair, rows: pd.DataFrame) -> None:
-    """Print the geometry before and after, and what the repair is."""
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.kinds.measure.tables import bounded
-    from isoscope.kinds.screen import Column, Table, headed
-    from isoscope.show.measures import heading_of
-
-    n = int(rows.n.max())
-    some = f"; measured on {n} of {fitted.n} vectors" if n < fitted.n else ""
-    names = list(rows.measure.drop_duplicates())
-    lines = []
-    for when, part in rows.groupby("model", sort=False):
-        cells = part.set_index("measure")
-        lines.append((str(when), *(bounded(*cells.loc[name, _NUMBERS]) for name in names)))
-    columns = (Column("", right=False, folds=True), *headed((), map(heading_of, names)))
-    caption = f"value [95 % interval] (value of an isotropic cloud){some}"
-    screen.show(Table(columns, tuple(lines), caption=caption))
+    for part in tables(rows, terminal.screen_width()):
+        terminal.show(part)
     kind = "affine" if fitted.is_affine else "not affine"
     undone = "can be undone" if fitted.is_invertible else "cannot be undone"
-    screen.say(
-        f"{fitted.name}: {fitted.width} to {fitted.gives} dimensions, {kind}, {undone}; "
-        f"fitted on {fitted.n} vectors"
-    )
+    sizes = f"{fitted.width} to {fitted.gives} dimensions"
+    terminal.say(f"{fitted.name}: {sizes}, {kind}, {undone}; fitted on {fitted.n} vectors")
+    for what, where in (("vectors", write), ("repair", folder)):
+        if where is not None:
+            terminal.say(f"{what}: {where}")

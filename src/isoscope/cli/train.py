@@ -15,7 +15,6 @@ HELP = LAB | {
     "attention": "How it attends; see `isoscope list variants`.",
     "norm": "Where it is normed; see `isoscope list norms`. Of a cnn: batch or none. [default: pre; batch]",
     "penalty": "As in locater=.1,target=1, several joined by +; see `isoscope list penalties`.",
-    "seed": "Decides weights and batches.",
     "checkpoints": "'log' (1, 2, 4, 8, …), 'log:32' (so many on a log scale) or every so many steps; looks "
     "are taken there too.",
     "compiled": "Compile the model; for a GPU.",

@@ -9,84 +9,25 @@ checkpoint takes up the run folder: steps that it has are not measured again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
 from transformers.training_args import TrainingArguments
 
-from isoscope.results.row import frame
-from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
-from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
-from isoscope.run.monitor.schedule import Schedule
+from isoscope.integrations.watching import Watching
 
 
-class IsoscopeCallback(TrainerCallback):
-    """A Monitor for the model of a Trainer; takes what `Monitor` takes, but for the model.
+class IsoscopeCallback(Watching, TrainerCallback):
+    """A Monitor for the model of a Trainer; call `close` after a training that ended with an error.
 
-    `monitor` is the Monitor once training has begun, and stays when it has ended.
+    The options are those of `Monitor`, and `part`, a module inside the model that is watched in its place.
     """
-
-    def __init__(
-        self,
-        probe: str | Iterable[Any],
-        *,
-        every: int | Schedule | None = None,
-        out: str | Path | None = None,
-        measures: Iterable[str] | None = None,
-        layers: str = "*",
-        heads: bool = True,
-        counterfactual: bool = False,
-        budget: float | None = 0.02,
-        alarms: Iterable[AlarmFunction] = ALARMS,
-        on_alarm: OnAlarm = "warn",
-        sinks: Iterable[Sink] = (),
-        name: str = "model",
-        points: int = 0,
-        about: Mapping[str, object] | None = None,
-        resume: bool = True,
-    ) -> None:
-        self._begin: Callable[..., Monitor] = partial(
-            Monitor,
-            probe=probe,
-            every=every,
-            out=out,
-            measures=None if measures is None else tuple(measures),
-            layers=layers,
-            heads=heads,
-            counterfactual=counterfactual,
-            budget=budget,
-            alarms=tuple(alarms),
-            on_alarm=on_alarm,
-            sinks=tuple(sinks),
-            name=name,
-            points=points,
-            about=about,
-            resume=resume,
-        )
-        self.monitor: Monitor | None = None
-        self._open = False
-
-    def frame(self) -> pd.DataFrame:
-        """The rows so far."""
-        return frame([]) if self.monitor is None else self.monitor.frame()
-
-    def close(self) -> None:
-        """Write what waits and close the sinks: for a training that ended with an error of its own."""
-        if self.monitor is not None and self._open:
-            self._open = False
-            self.monitor.close()
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
     ) -> None:
         """Make the Monitor, and look at the model as it is now."""
-        self.close()  # what an earlier training left open when it failed
-        self.monitor = self._begin(given["model"], steps=state.max_steps if state.max_steps > 0 else None)
-        self._open = True
+        self._begin(given["model"], state.max_steps)
         self._step(state.global_step)
 
     def on_step_end(
@@ -100,11 +41,3 @@ class IsoscopeCallback(TrainerCallback):
     ) -> None:
         """Close the Monitor."""
         self.close()
-
-    def _step(self, step: int) -> None:
-        assert self.monitor is not None
-        try:
-            self.monitor.step(step)
-        except BaseException:  # the Trainer tells callbacks of no error, not even of one that they raise
-            self.close()
-            raise

@@ -10,20 +10,11 @@ the probe holds is what the watched module takes: Lightning moves and converts b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
-from torch import nn
-
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.results.row import frame
-from isoscope.run.monitor.alarms import ALARMS, AlarmFunction
-from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
-from isoscope.run.monitor.schedule import Schedule
+from isoscope.errors import IsoscopeError
+from isoscope.integrations.watching import Watching
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -34,76 +25,31 @@ except ImportError as reason:
     ) from reason
 
 
-class IsoscopeCallback(Callback):
-    """A Monitor for the module that a Lightning Trainer fits; takes what `Monitor` takes, but for the model.
+class IsoscopeCallback(Watching, Callback):
+    """A Monitor for the module that a Lightning Trainer fits.
 
-    `part` names the module inside the LightningModule that is watched, such as ``"model"``; without it, it
-    is the LightningModule itself, called with the batches of the probe. `monitor` is the Monitor once
-    training has started, and stays when it has ended.
+    The options are those of `Monitor`, and `part`, a module inside the LightningModule that is watched in its
+    place, such as ``"model"``.
     """
-
-    def __init__(
-        self,
-        probe: str | Iterable[Any],
-        *,
-        part: str = "",
-        every: int | Schedule | None = None,
-        out: str | Path | None = None,
-        measures: Iterable[str] | None = None,
-        layers: str = "*",
-        heads: bool = True,
-        counterfactual: bool = False,
-        budget: float | None = 0.02,
-        alarms: Iterable[AlarmFunction] = ALARMS,
-        on_alarm: OnAlarm = "warn",
-        sinks: Iterable[Sink] = (),
-        name: str = "model",
-        points: int = 0,
-        about: Mapping[str, object] | None = None,
-        resume: bool = True,
-    ) -> None:
-        self._part = part
-        self._begin: Callable[..., Monitor] = partial(
-            Monitor,
-            probe=probe,
-            every=every,
-            out=out,
-            measures=None if measures is None else tuple(measures),
-            layers=layers,
-            heads=heads,
-            counterfactual=counterfactual,
-            budget=budget,
-            alarms=tuple(alarms),
-            on_alarm=on_alarm,
-            sinks=tuple(sinks),
-            name=name,
-            points=points,
-            about=about,
-            resume=resume,
-        )
-        self.monitor: Monitor | None = None
-        self._open = False
-        self._told = -1  # the step that the Monitor was last told of
-
-    def frame(self) -> pd.DataFrame:
-        """The rows so far."""
-        return frame([]) if self.monitor is None else self.monitor.frame()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Make the Monitor, and look at the model as it is now."""
-        self.close()
+        if not self._part and type(pl_module).forward is LightningModule.forward:
+            children = ", ".join(f"part='{name}'" for name, _ in pl_module.named_children())
+            raise IsoscopeError(
+                f"{type(pl_module).__name__} has no forward, so it cannot be run over a probe; define one or "
+                f"name the module to watch: {children or 'it holds none'}."
+            )
         with _as_it_trains(trainer):
-            planned = trainer.estimated_stepping_batches
-            steps = int(planned) if 0 < planned < float("inf") else None
-            self.monitor = self._begin(watched(pl_module, self._part), steps=steps)
-        self._open, self._told = True, -1
-        self._step(trainer)
+            self._begin(pl_module, trainer.estimated_stepping_batches)
+            self._step(trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Look at the model after a batch that was a step of the optimiser."""
-        self._step(trainer)
+        with _as_it_trains(trainer):
+            self._step(trainer.global_step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Close the Monitor."""
@@ -112,35 +58,6 @@ class IsoscopeCallback(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Close the Monitor of a training that failed, or was interrupted."""
         self.close()
-
-    def close(self) -> None:
-        """Write what waits and close the sinks."""
-        if self.monitor is not None and self._open:
-            self._open = False
-            self.monitor.close()
-
-    def _step(self, trainer: Trainer) -> None:
-        if self.monitor is None or trainer.global_step == self._told:  # of a step made of several batches
-            return
-        self._told = trainer.global_step
-        with _as_it_trains(trainer):
-            self.monitor.step(self._told)
-
-
-def watched(module: LightningModule, part: str) -> nn.Module:
-    """The module of this name inside a LightningModule; without a name itself, if it can be called."""
-    if part:
-        inside = dict(module.named_modules())
-        if part not in inside:
-            raise unknown_name(f"module of {type(module).__name__}", part, [*filter(None, inside)])
-        return inside[part]
-    if type(module).forward is LightningModule.forward:
-        children = ", ".join(f"part='{name}'" for name, _ in module.named_children())
-        raise IsoscopeError(
-            f"{type(module).__name__} has no forward, so it cannot be run over a probe; define one, or name "
-            f"the module to watch: {children or 'it holds none'}."
-        )
-    return module
 
 
 def _as_it_trains(trainer: Trainer) -> AbstractContextManager[None]:

@@ -37,17 +37,15 @@ def wandb(run: Any = None) -> Sink:
     allows it, so that it joins what is logged there; where W&B's step is past it, as the next row.
     """
     library = _library("wandb")
-    defined = False
+    active: Any = None
 
     def sink(step: int, summaries: Mapping[str, float]) -> None:
-        nonlocal run, defined
-        if run is None:
-            run = _active(library.run, "W&B", "wandb.init(...)")
-        if not defined:
-            run.define_metric(STEP, hidden=True)
-            run.define_metric("isoscope/*", step_metric=STEP)
-            defined = True
-        run.log({**summaries, STEP: step}, step=step if step >= run.step else None)
+        nonlocal active
+        if active is None:
+            active = _active(library.run if run is None else run, "W&B", "wandb.init(...)")
+            active.define_metric(STEP, hidden=True)
+            active.define_metric("isoscope/*", step_metric=STEP)
+        active.log({**summaries, STEP: step}, step=step if step >= active.step else None)
 
     return sink
 

@@ -5,14 +5,16 @@ Nothing here prints. `isoscope.cli.screen.terminal` renders all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.store import RunFolder
 
+Item = TypeVar("Item")
 WIDTH = 140
 """Columns of a terminal where none is known."""
 
@@ -84,3 +86,13 @@ def records(table: pd.DataFrame) -> list[dict[str, object]]:
 def headed(left: Iterable[str], right: Iterable[str] = (), *, folds: bool = False) -> tuple[Column, ...]:
     """Columns by their headings, the first ones on the left."""
     return (*(Column(h, right=False, folds=folds) for h in left), *(Column(h, folds=folds) for h in right))
+
+
+def spaced(items: Sequence[Item], most: int) -> list[Item]:
+    """At most `most` of these items (never fewer than 2), evenly spaced, the first and the last among them.
+
+    >>> spaced("abcdefg", 4)
+    ['a', 'c', 'e', 'g']
+    """
+    count, last = max(2, min(most, len(items))), len(items) - 1
+    return list(items) if count > last else [items[i * last // (count - 1)] for i in range(count)]

@@ -37,15 +37,15 @@ class Family:
 
 @dataclass(frozen=True)
 class TerminalColumn:
-    """A column of the terminal: its heading, its width, and its width with intervals (0: never shown).
+    """A column of the terminal: its heading, and whether intervals are shown where there is room for them.
 
-    `bare`: values are shown without their null, which is 1 or near 0.
+    `bare`: values are shown without their null, which is 1 or near 0. `count`: values are whole numbers.
     """
 
     heading: str
-    width: int
-    wide: int = 0
+    interval: bool = True
     bare: bool = False
+    count: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,17 +222,34 @@ FAMILIES: dict[str, Family] = {
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
 
 _TERMINAL = {
-    "mean_cosine_between": TerminalColumn("cosine between\nsequences", 23, 23),
-    "mean_cosine": TerminalColumn("cosine\nall pairs", 12),
-    "relative_drift": TerminalColumn("relative\ndrift", 11, 23, bare=True),
-    "mean_norm": TerminalColumn("mean\nnorm", 9),
-    "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", 15),
-    "effective_rank": TerminalColumn("effective\nrank", 14),
-    "isoscore": TerminalColumn("IsoScore", 16),
-    "normalised_entropy": TerminalColumn("attention\nentropy", 12, bare=True),
-    "sink_mass": TerminalColumn("sink mass", 23),
-    "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", 16, bare=True),
-    "drift_share": TerminalColumn("drift\nshare", 8, bare=True),
+    "mean_cosine_between": TerminalColumn("cosine between\nsequences", bare=True),
+    "mean_cosine": TerminalColumn("cosine\nall pairs", interval=False),
+    "relative_drift": TerminalColumn("relative\ndrift", bare=True),
+    "drift": TerminalColumn("drift", bare=True),
+    "mean_norm": TerminalColumn("mean\nnorm", interval=False),
+    "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", interval=False),
+    "effective_rank": TerminalColumn("effective\nrank", interval=False),
+    "isoscore": TerminalColumn("IsoScore", interval=False),
+    "normalised_entropy": TerminalColumn("attention\nentropy", interval=False, bare=True),
+    "sink_mass": TerminalColumn("sink mass", interval=False),
+    "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", interval=False, bare=True),
+    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True),
+    "trace": TerminalColumn("tr W"),
+    "frobenius": TerminalColumn("‖W‖"),
+    "spectrum_mean": TerminalColumn("mean\neigenvalue"),
+    "spectrum_variance": TerminalColumn("variance of\neigenvalues"),
+    "trace_on_data": TerminalColumn("tr W"),
+    "frobenius_on_data": TerminalColumn("‖W‖"),
+    "propagation_agreement": TerminalColumn("ρ(t) and attention\n(Spearman)"),
+    "partition_isotropy_float32": TerminalColumn("isotropy\nas published"),
+    "partition_isotropy_unit": TerminalColumn("isotropy\nat unit norm"),
+    "norm_weight_size": TerminalColumn("‖γ‖/√d"),
+    "norm_weight_outliers": TerminalColumn("outliers\nof γ", count=True),
+    "norm_bias_size": TerminalColumn("‖β‖"),
+    "bias_vocabulary_cosine": TerminalColumn("cos(β, mean\nof vocabulary)"),
+    "weight_vocabulary_cosine": TerminalColumn("cos(γ, mean\nof vocabulary)"),
+    "bias_cancels": TerminalColumn("cos(β,\n−E[γ⊙x̂])"),
+    "drift_removed_by_bias": TerminalColumn("drift\nβ removes"),
 }
 
 SHOWN = {
@@ -253,6 +270,12 @@ OVER_STEPS = (
     "mean_cosine_between", "relative_drift", "normalised_entropy", "drift_share", "participation_ratio_split",
 )  # fmt: skip
 """Measures that the terminal shows of several steps, a table each; the first matter most."""
+
+WHILE_TRAINING = (
+    "mean_cosine_between", "relative_drift", "normalised_entropy", "largest_score", "drift_share",
+    "rank_residual",
+)  # fmt: skip
+"""Columns of the terminal while a model trains; the first matter most."""
 
 BY_HEAD = ("drift_share", "normalised_entropy")
 """The terminal shows the first of these by head that is there, where its table is short."""

@@ -10,13 +10,16 @@ A `LiveView` is a sink and an alarm callback of a Monitor:
             view.progress(step)
 
 Decided here: it draws when it is told something, at most four times a second, and has no thread of its own,
-so training waits for nothing. It writes to stderr; where that is not a terminal, one plain line a look.
+so training waits for nothing. It writes to stderr; where that is not a terminal, one plain line a look. All
+sparklines of a column share one scale, from the least to the largest that any layer has shown, so that
+layers can be held against each other and not only against their own past.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -24,19 +27,28 @@ import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from isoscope.cli.screen.live_table import MEASURES, History, layers_table, sparkline
+from isoscope.cli.screen.terminal import rendered
 from isoscope.formatting import number
+from isoscope.kinds.screen import Table, headed, spaced
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.monitor.own import OWN
+from isoscope.show.measures import WHILE_TRAINING, heading_of
 
 BETWEEN = 0.25  # seconds: at most four drawings a second
 MOST_ALARMS = 3
+LENGTH = 8  # looks that a sparkline of a layer shows
+_BARS = "▁▂▃▄▅▆▇█"
 _BESIDE = 9  # lines of the panel that are not layers: its frame, progress, numbers, heads of the table
-_BAR = 28
+_SITE, _COLUMN = 8, 6 + 1 + LENGTH + 3  # columns of the terminal
+
+Line = tuple[str, int | None]
+"""A line of the table: a layer with the attention of its block, or what has no layer."""
+Series = Mapping[str, Mapping[Line, Sequence[float]]]
+"""The values of the last looks, by measure and line; numbers of the loop's own are on the line `OWN`."""
 
 
 class LiveView:
@@ -50,14 +62,13 @@ class LiveView:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.title, self.steps, self.step = title, steps, 0
+        self.title, self.alarms, self.series = title, list[Alarm](), dict[str, dict[Line, list[float]]]()
         self.console = Console(stderr=True) if console is None else console
-        self.history = History()
-        self.alarms: list[Alarm] = []
-        self._clock = clock
+        columns = (TextColumn("{task.description}"), BarColumn(28), TimeRemainingColumn())
+        self._progress = Progress(*columns, auto_refresh=False, get_time=clock, speed_estimate_period=600)
+        self._progress.add_task("", total=steps)
+        self._clock, self._drawn = clock, -math.inf
         self._monitor: Monitor | None = None
-        self._begun: tuple[float, int] | None = None
-        self._drawn = float("-inf")
         self._live: Live | None = None
 
     def watch(self, monitor: Monitor) -> None:
@@ -66,26 +77,25 @@ class LiveView:
 
     def progress(self, step: int, steps: int | None = None) -> None:
         """Say that so many updates are done, of so many."""
-        self.step, self.steps = step, self.steps if steps is None else steps
-        if self._begun is None:
-            self._begun = self._clock(), step
+        task = self._progress.tasks[0]
+        self._progress.update(task.id, completed=step, total=steps)
+        self._progress.update(task.id, description=f"step {step:,}{self._of()}")
         self._draw()
 
     def __call__(self, step: int, summaries: Mapping[str, float]) -> None:
         """Hear of a look: what a sink is told."""
-        self.step = max(step, self.step)
         rows = None if self._monitor is None else self._monitor.latest()
         if rows is not None and len(rows):
-            self.history = self.history.with_look(rows)
+            add_look(self.series, rows)
         if self._live is None:
-            self.console.print(self._line(step, summaries), markup=False, highlight=False, soft_wrap=True)
+            self._say(self._line(step, summaries))
         self._draw(now=True)
 
     def alarm(self, alarm: Alarm) -> None:
         """Hear of an alarm."""
         self.alarms.append(alarm)
         if self._live is None:
-            self._say(alarm)
+            self._say(f"alarm: {alarm.words}", "yellow")
         self._draw(now=True)
 
     def __enter__(self) -> Self:
@@ -101,19 +111,14 @@ class LiveView:
         if live is not None:
             live.stop()
             for alarm in self.alarms:  # what was on the screen is gone; this stays
-                self._say(alarm)
-
-    def close(self) -> None:
-        """As a sink: nothing to close, the view ends with its `with`."""
+                self._say(f"alarm: {alarm.words}", "yellow")
 
     def drawn(self) -> RenderableType:
         """The panel as it is now."""
-        rows = max(3, self.console.height - _BESIDE - min(len(self.alarms), MOST_ALARMS))
-        parts: list[RenderableType] = [self._bar()]
-        if told := self._numbers():
-            parts.append(told)
-        if self.history.looks:
-            parts += [Text(), layers_table(self.history, self.console.width - 4, rows)]
+        lines = max(3, self.console.height - _BESIDE - min(len(self.alarms), MOST_ALARMS))
+        parts = [self._progress.get_renderable(), Text("   ".join(self._numbers()))]
+        if self.series:
+            parts.append(rendered(layers_table(self.series, self.console.width - 4, lines)))
         for alarm in self.alarms[-MOST_ALARMS:]:
             parts.append(Text(f"⚠ {alarm.words}", style="yellow", overflow="ellipsis", no_wrap=True))
         return Panel(Group(*parts), title=self.title, title_align="left", border_style="dim")
@@ -124,63 +129,89 @@ class LiveView:
         self._live.update(self.drawn(), refresh=True)
         self._drawn = self._clock()
 
-    def _bar(self) -> RenderableType:
-        line = Table.grid(padding=(0, 2))
-        words = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
-        pace = self._pace()
-        if pace:
-            words.append(f"{number(pace)} steps/s" if pace >= 1 else f"{number(1 / pace)} s a step")
-            if self.steps and self.step < self.steps:
-                words.append(f"{clock_time((self.steps - self.step) / pace)} left")
-        bar = [ProgressBar(total=self.steps, completed=self.step, width=_BAR)] if self.steps else []
-        line.add_row(*bar, *words)
-        return line
+    def _of(self) -> str:
+        steps = self._progress.tasks[0].total
+        return "" if steps is None else f" of {steps:,.0f}"
 
-    def _pace(self) -> float:
-        """Steps a second since the first that was told; 0 where that is not known yet."""
-        if self._begun is None:
-            return 0.0
-        passed = self._clock() - self._begun[0]
-        return (self.step - self._begun[1]) / passed if passed > 0 else 0.0
-
-    def _numbers(self) -> Text | None:
-        """The loop's own numbers, each with its way so far, and what looking takes."""
-        parts = [
-            f"{name} {number(values[-1])} {sparkline(values)}" for name, values in self.history.own.items()
-        ]
-        if share := self._share():
-            parts.append(share)
-        return Text("   ".join(parts)) if parts else None
-
-    def _share(self) -> str:
+    def _numbers(self) -> list[str]:
+        """The loop's own numbers, each with its way so far, the pace, and what looking takes."""
+        parts = [f"{name} {number(values[-1])} {sparkline(values)}" for name, values in self._own()]
+        if pace := self._progress.tasks[0].speed:
+            parts.append(f"{number(pace)} steps/s" if pace >= 1 else f"{number(1 / pace)} s a step")
         share = None if self._monitor is None else self._monitor.budget["share spent"]
-        if not isinstance(share, float):
-            return ""
-        return f"looking adds {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training"
+        if isinstance(share, float):
+            parts.append(f"looking adds {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training")
+        return parts
+
+    def _own(self) -> list[tuple[str, Sequence[float]]]:
+        return [(name, lines[OWN, None]) for name, lines in self.series.items() if (OWN, None) in lines]
 
     def _line(self, step: int, summaries: Mapping[str, float]) -> str:
         """A look in one line: the loop's own numbers, then of each measure the mean over layers."""
-        own = [f"{name} {number(values[-1])}" for name, values in self.history.own.items()]
+        own = [f"{name} {number(values[-1])}" for name, values in self._own()]
         means = [
-            f"{heading.replace(chr(10), ' ')} {number(value)}"
-            for name, heading in MEASURES.items()
-            if not pd.isna(value := summaries.get(f"isoscope/{name}/mean", float("nan")))
+            f"{heading_of(name).replace(chr(10), ' ')} {number(value)}"
+            for name in WHILE_TRAINING
+            if not math.isnan(value := summaries.get(f"isoscope/{name}/mean", math.nan))
         ]
-        of = f" of {self.steps:,}" if self.steps else ""
-        return f"step {step:,}{of}: {', '.join([*own, *means])}"
+        return f"step {step:,}{self._of()}: {', '.join([*own, *means])}"
 
-    def _say(self, alarm: Alarm) -> None:
-        self.console.print(
-            f"alarm: {alarm.words}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    def _say(self, text: str, style: str | None = None) -> None:
+        self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def add_look(series: dict[str, dict[Line, list[float]]], rows: pd.DataFrame) -> None:
+    """Add the rows of one look to the series of the last looks."""
+    shown = rows[rows["head"].isna() & (rows["measure"].isin(WHILE_TRAINING) | (rows["kind"] == OWN))]
+    columns = (shown["kind"], shown["layer"].astype(object), shown["measure"], shown["value"])
+    for kind, layer, measure, value in zip(*columns, strict=True):
+        line = "layer" if kind == "attention" else str(kind), None if layer is pd.NA else int(layer)
+        values = series.setdefault(str(measure), {}).setdefault(line, [])
+        values.append(float(value))
+        del values[: -(3 * LENGTH if kind == OWN else LENGTH)]
+
+
+def layers_table(series: Series, width: int, most: int) -> Table:
+    """A line per layer: as many measures as the width has room for, at most so many layers, evenly spaced."""
+    names = [name for name in WHILE_TRAINING if name in series][: max(1, (width - _SITE) // _COLUMN)]
+    every = sorted(  # by depth, what has no layer last
+        {line for name in names for line in series[name]},
+        key=lambda line: (line[1] is None, line[0] != "layer", line[1] or 0, line[0]),
+    )
+    scales = {name: _scale(series[name].values()) for name in names}
+    lines = [
+        (
+            str(layer) if kind == "layer" else kind if layer is None else f"{kind} {layer}",
+            *(_cell(series[name].get((kind, layer), ()), scales[name]) for name in names),
         )
+        for kind, layer in spaced(every, most)
+    ]
+    fewer = f"{len(lines)} of {len(every)} layers" if len(lines) < len(every) else ""
+    columns = headed(("layer",), map(heading_of, names))
+    return Table(columns, tuple(lines), caption=fewer, boxed=False)
 
 
-def clock_time(seconds: float) -> str:
-    """Hours, minutes and seconds as a clock has them.
+def sparkline(values: Sequence[float], scale: tuple[float, float] | None = None) -> str:
+    """The way of these values as bars, a blank where there is none.
 
-    >>> clock_time(75.2), clock_time(7261)
-    ('1:15', '2:01:01')
+    >>> sparkline([0.0, 0.5, float("nan"), 1.0])
+    '▁▅ █'
     """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    low, high = _scale([values]) if scale is None else scale
+    span = (high - low) or 1.0
+    return "".join(
+        _BARS[round((value - low) / span * (len(_BARS) - 1))] if math.isfinite(value) else " "
+        for value in values
+    )
+
+
+def _cell(values: Sequence[float], scale: tuple[float, float]) -> str:
+    if not values:
+        return ""
+    value = "NaN" if math.isnan(values[-1]) else number(values[-1])
+    return f"{value} {sparkline(values, scale):<{LENGTH}}"
+
+
+def _scale(lines: Iterable[Sequence[float]]) -> tuple[float, float]:
+    found = [value for line in lines for value in line if math.isfinite(value)]
+    return (min(found), max(found)) if found else (0.0, 1.0)

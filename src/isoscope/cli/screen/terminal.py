@@ -20,12 +20,12 @@ from isoscope.kinds.screen import WIDTH, Cell, Table
 from isoscope.run.telling import Telling
 
 
-def show(part: Table | str) -> None:
-    """Print a table or a sentence to stdout."""
+def show(part: Table | str, *, stderr: bool = False) -> None:
+    """Print a table or a sentence."""
     if isinstance(part, str):
-        say(part)
+        say(part, stderr=stderr)
     else:
-        Console(width=screen_width()).print(rendered(part))
+        Console(width=screen_width(stderr=stderr), stderr=stderr).print(rendered(part))
 
 
 def rendered(given: Table) -> table.Table:
@@ -50,9 +50,9 @@ def rendered(given: Table) -> table.Table:
     return made
 
 
-def screen_width() -> int:
+def screen_width(*, stderr: bool = False) -> int:
     """Columns of the terminal; `WIDTH` where the output is not a terminal."""
-    console = Console()
+    console = Console(stderr=stderr)
     return console.width if console.is_terminal else WIDTH
 
 
@@ -74,19 +74,24 @@ def warn(notes: Iterable[str]) -> None:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
 
 
-def say(text: str) -> None:
-    """Print a line to stdout, as it is."""
-    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+def say(text: str, *, stderr: bool = False, style: str | None = None) -> None:
+    """Print a line as it is."""
+    Console(stderr=stderr).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A progress bar on stderr; gives the function that moves it."""
+def bar(what: str) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr; gives the function that moves it: (done, total, what is in work)."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def move(done: int, total: int | None, now: str = "") -> None:
+            named = f"{what}: {now}" if now else what
+            progress.update(task, completed=done, total=total, description=named)
+
+        yield move
 
 
 TELLING = Telling(bar, lambda note: warn([note]))

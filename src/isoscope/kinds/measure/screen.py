@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from isoscope.kinds.measure.tables import tables
-from isoscope.kinds.measure.weights import weight_tables
+from isoscope.kinds.measure.tables import all_tables
 from isoscope.kinds.screen import WIDTH, Screen, notes_of, rows_of
 from isoscope.results.store import RunFolder
 from isoscope.show.say.words import headline
@@ -23,8 +22,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
 def measured(rows: pd.DataFrame, notes: Iterable[str], width: int = WIDTH) -> Screen:
     """Tables of these rows, the headline, and the notes with the readings that are undefined."""
     every = (*notes, *undefined(rows))
-    weighed, rest = weight_tables(rows, width)
-    shown = (*weighed, *(tables(rest, width) if len(rest) else ()), headline(rows))
+    shown = (*all_tables(rows, width), headline(rows))
     return Screen(shown, lambda: {"notes": list(every), "rows": rows}, every)
 
 

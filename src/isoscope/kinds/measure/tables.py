@@ -3,27 +3,65 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate, islice
-from typing import TypeVar
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from itertools import accumulate
+from typing import Any
 
 import pandas as pd
 
 from isoscope.formatting import ABSENT, number
-from isoscope.kinds.screen import Table, headed
-from isoscope.show.measures import BY_HEAD, COLUMNS, COLUMNS_WITH_ATTENTION, OVER_STEPS, heading_of, how_shown
+from isoscope.kinds.screen import Column, Table, headed, spaced
+from isoscope.show import measures
 from isoscope.show.say.words import LIVE
 from isoscope.sites import Site
 
 _MOST_LAYERS = 12  # a table of heads with more layers is no small one
 _HEAD = 7  # columns a head takes
 _MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
-_OTHER = 24  # columns a measure takes that has no column of its own
 _NAME = 28  # columns a model's name may take
 _NARROW = 120  # columns under which a correlation and its p stand on two lines
 _MOST_TABLES = 4
 _MOST_STEPS = 24  # lines of a table
+_REGIMES = 26  # columns the least that regimes are told in
+_ROUNDED = 1e-5  # a smaller drift is what rounding leaves of a mean that was taken away
+_WEIGHTS = (  # the tables of weights: title, which kinds stand in it, measures with the most important first
+    (
+        "queries and keys, the mean over heads", "*query_key",
+        ("trace", "frobenius", "spectrum_mean", "spectrum_variance", "symmetric_share"),
+    ),
+    (
+        "the same on data", "*query_key",
+        ("trace_on_data", "frobenius_on_data", "propagation_agreement", "walk_slope"),
+    ),
+    (
+        "vocabulary", "*_vocabulary*",
+        ("mean_cosine", "relative_drift", "isoscore", "partition_isotropy", "partition_isotropy_float32",
+         "partition_isotropy_unit", "singular_entropy"),
+    ),
+    (
+        "final norm", "norm",
+        ("norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
+         "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias"),
+    ),
+    (
+        "stages of the final norm", "norm_*",
+        ("mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy",
+         "effective_rank"),
+    ),
+)  # fmt: skip
+_OF_WEIGHTS = (
+    "value (null: random W of the same size, of ρ(t) the other heads' predictions; rows that point anywhere; "
+    "a norm before training)"
+)
 
-Item = TypeVar("Item")
+
+def all_tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
+    """The tables of weights, then those of other sites."""
+    kinds = rows.kind.astype(str)
+    weighs = kinds.map(lambda kind: any(fnmatch(kind, one) for _, one, _ in _WEIGHTS)).astype(bool)
+    rest = rows[~weighs]
+    return [*_of_weights(rows[weighs], width), *(tables(rest, width) if len(rest) else ())]
 
 
 def tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
@@ -41,7 +79,7 @@ def tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
         rows = rows[rows.step.isna() | (rows.step == rows.groupby("model").step.transform("max"))]
         made.append(_over_sites(rows, width))
     elif rows.step.nunique() > 1:
-        asked = [name for name in OVER_STEPS if (rows.measure == name).any()][:_MOST_TABLES]
+        asked = [name for name in measures.OVER_STEPS if (rows.measure == name).any()][:_MOST_TABLES]
         for name in asked or list(rows.measure.drop_duplicates())[:3]:
             made.append(_over_steps(rows, name, width))
     else:
@@ -49,54 +87,76 @@ def tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
     return [*made, _comparison(compared, width)] if len(compared) else made
 
 
-def _columns(attended: bool) -> list[tuple[str, str, bool, int]]:
-    """The columns of sites: measure, heading, whether its interval is shown, width; the first matter most.
-
-    Where there is attention only the first has its interval: five of them, site and n take 98 columns.
-    """
-    made: list[tuple[str, str, bool, int]] = []
-    for name in COLUMNS_WITH_ATTENTION if attended else COLUMNS:
-        if column := how_shown(name).column:
-            wide = column.wide if not (attended and made) else 0
-            made.append((name, column.heading, wide > 0, wide or column.width))
-    return made
+def _of_weights(rows: pd.DataFrame, width: int) -> list[Table | str]:
+    """The tables of weights, of several steps those of the last."""
+    if rows.empty:
+        return []
+    whole = rows[(rows.step.isna() | (rows.step == rows.step.max())) & rows["head"].isna()]
+    made: list[Table | str] = []
+    for title, kinds, wanted in _WEIGHTS:
+        mine = whole[[fnmatch(str(kind), kinds) for kind in whole.kind]]
+        if names := [name for name in wanted if (mine.measure == name).any()]:
+            made.append(_sites(mine, names, width, title, intervals=0))
+    several = rows.step.nunique() > 1
+    more = f"; of step {rows.step.max()}, the page has all steps" if several else ""
+    return [*made, _OF_WEIGHTS + more]
 
 
 def _over_sites(rows: pd.DataFrame, width: int) -> Table:
-    names = list(rows.measure.drop_duplicates())
+    """A table of the main measures; where there is attention, only the first has its interval."""
+    there = list(rows.measure.drop_duplicates())
     attended = bool(rows.kind.isin(["attention", "cross_attention"]).any())
-    there = [shown for shown in _columns(attended) if shown[0] in names]
-    if not there or len(names) <= _MOST:
-        others = [name for name in names if name not in {shown[0] for shown in there}]
-        there += [(name, heading_of(name), True, _OTHER) for name in others]
-    several = rows.model.nunique() > 1
-    site = 28 if (rows.kind == "cross_attention").any() else 20
-    widths = accumulate((shown[3] for shown in there), initial=site + several * (_NAME + 3))
-    present = [shown for shown, taken in zip(there, islice(widths, 1, None), strict=False) if taken <= width]
-    fewer = "; a wider terminal shows more" if len(present) < len(there) else ""
-    fewer += f"; the page shows all {len(names)} measures" if len(there) < len(names) else ""
-    rows = rows[rows.measure.isin([shown[0] for shown in present])]
+    wanted = measures.COLUMNS_WITH_ATTENTION if attended else measures.COLUMNS
+    names = [name for name in wanted if name in there]
+    if not names or len(there) <= _MOST:
+        names += [name for name in there if name not in names]
+    caption = "value [95 % interval] (value of an isotropic cloud)"
+    more = f"; the page shows all {len(there)} measures" if len(names) < len(there) else ""
+    return _sites(rows, names, width, "", intervals=1 if attended else len(names), caption=(caption, more))
+
+
+def _sites(
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    width: int,
+    title: str,
+    *,
+    intervals: int,
+    caption: tuple[str, str] = ("", ""),
+) -> Table:
+    """One line per site and as many of these measures as fit, the first `intervals` with their interval.
+
+    Where measures are left out, the caption says so between its two parts.
+    """
+    several, regimes = rows.model.nunique() > 1, names[0].startswith("trace")
     lines: list[tuple[str, ...]] = []
     rules, last = set(), ""
-    for (model, kind, layer), part in _joined(rows).groupby(
-        ["model", "line", "layer"], dropna=False, sort=False
-    ):
-        cells = part.set_index("measure")
-        values = [
-            _cell(cells, name, interval) if name in cells.index else "" for name, _, interval, _ in present
-        ]
+    mine = _joined(rows[rows.measure.isin(names)])
+    for (model, kind, layer), part in mine.groupby(["model", "line", "layer"], dropna=False, sort=False):
+        cells = {row.measure: row for row in part.itertuples()}
+        values = [_cell(cells.get(name), at < intervals) for at, name in enumerate(names)]
+        first = next(cells[name] for name in names if name in cells)
         if several and last not in ("", model):
             rules.add(len(lines))
-        name = ["" if model == last else _short(str(model))] if several else []
-        counted = cells[cells.kind == kind]  # of a layer its vectors, not the rows of its attention
-        n = str((cells if counted.empty else counted).n.max())
-        lines.append((*name, _site(kind, layer), n, *values))
+        named = ["" if model == last else _short(str(model))] if several else []
+        lines.append((*named, _site(kind, layer), str(first.n), *values, str(first.tag).replace("_", " ")))
         last = str(model)
+    left = ("model", "site") if several else ("site",)
+    counted = "heads" if names[0] == "trace" else "n"
+    columns = headed(left, (counted, *map(measures.heading_of, names)))
+    widths = [
+        3 + max(len(word) for text in (column.heading, *cells) for word in text.split("\n"))
+        for column, cells in zip(columns, zip(*lines, strict=True), strict=False)
+    ]
+    taken = accumulate(widths, initial=1 + regimes * (3 + _REGIMES))
+    fitting = max(sum(end <= width for end in taken) - 1, len(left) + 2)
+    fewer = "; a wider terminal shows more" if fitting < len(columns) else ""
     return Table(
-        headed(("model", "site") if several else ("site",), ("n", *(head for _, head, _, _ in present))),
-        tuple(lines),
-        caption=f"value [95 % interval] (value of an isotropic cloud){fewer}",
-        rules=frozenset(rules),
+        (*columns[:fitting], *((Column("regimes", right=False, folds=True),) if regimes else ())),
+        tuple(line[:fitting] + (line[-1:] if regimes else ()) for line in lines),
+        title,
+        fewer.join(caption) if caption[0] else "",
+        frozenset(rules),
     )
 
 
@@ -108,7 +168,7 @@ def _joined(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _of_heads(rows: pd.DataFrame, width: int) -> list[Table | str]:
     """One small table of the heads of one model, or a word that the page has them."""
-    found = [name for name in BY_HEAD if (rows.measure == name).any()]
+    found = [name for name in measures.BY_HEAD if (rows.measure == name).any()]
     if not found:
         return []
     mine = rows[(rows.measure == found[0]) & (rows.kind == "attention")]
@@ -144,39 +204,26 @@ def _comparison(rows: pd.DataFrame, width: int) -> Table:
 
 
 def _over_steps(rows: pd.DataFrame, measure: str, width: int) -> Table:
-    loss = rows[rows.measure == "loss"].set_index("step").value
-    mine = rows[rows.measure == measure]
-    mine = mine.assign(site=[_site(kind, layer) for kind, layer in mine[["kind", "layer"]].to_numpy()])
-    sites = list(mine.site.drop_duplicates())
-    shown = _spaced(sites, (width - 20) // (3 + max(map(len, sites))))
-    steps = _spaced([int(step) for step in mine.step.drop_duplicates().sort_values()], _MOST_STEPS)
-    few = [f"{len(shown)} of {len(sites)} sites"] if len(shown) < len(sites) else []
-    few += [f"{len(steps)} of {mine.step.nunique()} steps"] if len(steps) < mine.step.nunique() else []
-    all_ = "more" if len(steps) < mine.step.nunique() else "all"
-    lines = []
-    for step, part in mine[mine.step.isin(steps)].groupby("step"):
-        lost = [number(float(loss[step])) if step in loss.index else ""] if len(loss) else []
-        value = part.set_index("site").value
-        cells = (number(float(value[site])) if site in value else "" for site in shown)
-        lines.append((str(step), *lost, *cells))
-    return Table(
-        headed((), ("step", *(["loss"] if len(loss) else []), *shown), folds=True),
-        tuple(lines),
-        measure.replace("_", " "),
-        f"{', '.join(few)}; the page shows {all_}" if few else "",
-    )
-
-
-def _spaced(names: list[Item], most: int) -> list[Item]:
-    """At most `most` names, evenly spaced, the first and the last among them.
-
-    >>> _spaced(list("abcdefg"), 4)
-    ['a', 'c', 'e', 'g']
-    """
-    count = max(2, min(most, len(names)))
-    return (
-        names if count >= len(names) else [names[i * (len(names) - 1) // (count - 1)] for i in range(count)]
-    )
+    """A line per step with the loss, where it is known, and the measure at each site."""
+    own = rows[rows.measure == measure]
+    values = {
+        (int(step), _site(kind, layer)): float(value)
+        for step, kind, layer, value in zip(own.step, own.kind, own.layer, own.value, strict=True)
+    }
+    every, all_steps = list(dict.fromkeys(site for _, site in values)), sorted({step for step, _ in values})
+    sites = spaced(every, (width - 20) // (3 + max(map(len, every))))
+    steps = spaced(all_steps, _MOST_STEPS)
+    loss = rows[rows.measure == "loss"]
+    values |= {(int(step), "loss"): float(value) for step, value in zip(loss.step, loss.value, strict=True)}
+    columns = [*(["loss"] if len(loss) else []), *sites]
+    lines = [
+        (str(step), *(number(values[step, name]) if (step, name) in values else "" for name in columns))
+        for step in steps
+    ]
+    counts = ((len(sites), len(every), "sites"), (len(steps), len(all_steps), "steps"))
+    few = [f"{some} of {all_} {what}" for some, all_, what in counts if some < all_]
+    caption = f"{', '.join(few)}; the page shows more" if few else ""
+    return Table(headed((), ("step", *columns), folds=True), tuple(lines), measure.replace("_", " "), caption)
 
 
 def _short(name: str) -> str:
@@ -184,19 +231,32 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
-def _site(kind: object, layer: object) -> str:
-    return str(kind) if layer is pd.NA else str(Site(str(kind), int(str(layer))))
+def _site(kind: object, layer: Any) -> str:
+    """A site; without a layer, the form of a vocabulary or the stage of the norm in words.
+
+    >>> _site("layer", 3), _site("input_vocabulary_without_top", pd.NA), _site("norm_before", pd.NA)
+    ('layer.3', 'input, without top', 'before')
+    """
+    if not pd.isna(layer):
+        return str(Site(str(kind), int(str(layer))))
+    side, _, form = str(kind).partition("_vocabulary")
+    return f"{side}, {form[1:]}".replace("_", " ") if form else side.removeprefix("norm_").replace("_", " ")
 
 
-def _cell(cells: pd.DataFrame, measure: str, interval: bool) -> str:
-    value, null, low, high = map(float, cells.loc[measure, ["value", "null", "low", "high"]].to_numpy())
-    how = how_shown(measure)
-    bare = how.column is not None and how.column.bare
-    if how.column and not bare and how.null == "chance" and not math.isnan(value + null):
-        return f"{number(value)} (chance {number(null)})"
-    return bounded(
-        value, *((math.nan,) * 3 if bare and not interval else (null, low, high)), interval=interval
-    )
+def _cell(row: Any, interval: bool) -> str:
+    """A row's value as its measure is shown, with its interval where that is asked for; empty for None."""
+    if row is None:
+        return ""
+    how = measures.how_shown(row.measure)
+    column = how.column or measures.TerminalColumn(row.measure)
+    if column.count and not math.isnan(row.value):
+        return f"{row.value:.0f}"
+    if row.measure in ("drift", "relative_drift") and row.value < _ROUNDED:
+        return "0"
+    if how.column and not column.bare and how.null == "chance" and not math.isnan(row.value + row.null):
+        return f"{number(row.value)} (chance {number(row.null)})"
+    null = math.nan if column.bare else row.null
+    return bounded(row.value, null, row.low, row.high, interval=interval and column.interval)
 
 
 def bounded(value: float, null: float, low: float, high: float, *, interval: bool = True) -> str:

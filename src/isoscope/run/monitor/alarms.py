@@ -8,7 +8,7 @@ holds for every model; each threshold below says what stands on either side of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any
@@ -59,62 +59,38 @@ AlarmFunction = Callable[[pd.DataFrame], Alarm | None]
 
 def entropy_collapse(rows: pd.DataFrame) -> Alarm | None:
     """The normalised attention entropy of a layer fell below 0.1."""
-    found = _past(rows, "normalised_entropy", LEAST_ENTROPY, below=True, crossed=True)
-    if found is None:
-        return None
-    step, site, value, was = found
-    return Alarm(
-        "entropy_collapse",
-        step,
-        site,
-        f"entropy collapse at step {step}: attention at {site} has {value:.3f} of the entropy of even "
-        f"attention, from {was:.3f}; lower the learning rate, or normalise queries and keys.",
-    )
+    return _past(
+        rows, "entropy_collapse", "normalised_entropy", LEAST_ENTROPY, below=True, crossed=True,
+        words="entropy collapse at step {step}: attention at {site} has {value:.3f} of the entropy of even "
+        "attention, from {was:.3f}; lower the learning rate, or normalise queries and keys.",
+    )  # fmt: skip
 
 
 def rank_collapse(rows: pd.DataFrame) -> Alarm | None:
     """Less than 0.1 of a sequence's norm is left when its mean is taken away."""
-    found = _past(rows, "rank_residual", LEAST_RESIDUAL, below=True, crossed=False)
-    if found is None:
-        return None
-    step, site, value, _ = found
-    return Alarm(
-        "rank_collapse",
-        step,
-        site,
-        f"rank collapse at step {step}: at {site} the positions of a sequence are one vector up to "
-        f"{value:.3f} of their norm; look at the initialisation and at the residual path.",
-    )
+    return _past(
+        rows, "rank_collapse", "rank_residual", LEAST_RESIDUAL, below=True, crossed=False,
+        words="rank collapse at step {step}: at {site} the positions of a sequence are one vector up to "
+        "{value:.3f} of their norm; look at the initialisation and at the residual path.",
+    )  # fmt: skip
 
 
 def score_growth(rows: pd.DataFrame) -> Alarm | None:
     """The largest attention score of a layer passed 100."""
-    found = _past(rows, "largest_score", LARGEST_SCORE, below=False, crossed=True)
-    if found is None:
-        return None
-    step, site, value, was = found
-    return Alarm(
-        "score_growth",
-        step,
-        site,
-        f"scores grow: at step {step} the largest at {site} is {value:.4g}, from {was:.4g}; normalise or "
-        "clip queries and keys, or lower the learning rate.",
-    )
+    return _past(
+        rows, "score_growth", "largest_score", LARGEST_SCORE, below=False, crossed=True,
+        words="scores grow: at step {step} the largest at {site} is {value:.4g}, from {was:.4g}; normalise "
+        "or clip queries and keys, or lower the learning rate.",
+    )  # fmt: skip
 
 
 def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
     """More than 0.9 of the variance of a layer's scores is the mean query's, and attention is not even."""
-    found = _past(rows, "drift_share", LARGEST_SHARE, below=False, crossed=False, but=_even(rows))
-    if found is None:
-        return None
-    step, site, value, _ = found
-    return Alarm(
-        "drift_share",
-        step,
-        site,
-        f"drift takes over at step {step}: {100 * value:.0f} % of the variance of the scores at {site} is "
+    return _past(
+        rows, "drift_share", "drift_share", LARGEST_SHARE, below=False, crossed=False, but=_even(rows),
+        words="drift takes over at step {step}: {percent:.0f} % of the variance of the scores at {site} is "
         "that of the mean query, the same for every query.",
-    )
+    )  # fmt: skip
 
 
 def not_a_number(rows: pd.DataFrame) -> Alarm | None:
@@ -161,35 +137,31 @@ ALARMS: tuple[AlarmFunction, ...] = (
 
 def _past(
     rows: pd.DataFrame,
+    name: str,
     measure: str,
     threshold: float,
     *,
     below: bool,
     crossed: bool,
+    words: str,
     but: Container[str] = (),
-) -> tuple[int, str, float, float] | None:
-    """The site that is furthest past the threshold at the last step: step, site, value, farthest before.
+) -> Alarm | None:
+    """The alarm of the site that is furthest past the threshold at the last step; None where none is past.
 
     Sites in `but` are passed over. Where it must have `crossed` it, some earlier step must lie on the other
-    side.
+    side. `words` take the step, the site, its value (or percent) and what it `was`, the farthest before.
     """
-    mine = _layers(rows, measure)
-    if mine.empty:
-        return None
-    step, sign = int(rows["step"].max()), -1.0 if below else 1.0
-    last: dict[str, float] = {}
+    sign, last = -1.0 if below else 1.0, rows["step"].max()
+    now: dict[str, float] = {}
     before: dict[str, list[float]] = {}
-    for kind, layer, at, value in zip(
-        *(mine[name] for name in ("kind", "layer", "step", "value")), strict=True
-    ):
-        site = _site(kind, layer)
-        if at == step:
-            last[site] = sign * value
+    for site, step, value in _values(rows, measure):
+        if step == last:
+            now[site] = sign * value
         elif not isnan(value):
             before.setdefault(site, []).append(sign * value)
     found = [
         (value, site)
-        for site, value in last.items()
+        for site, value in now.items()
         if value > sign * threshold
         and site not in but
         and not (crossed and min(before.get(site, [inf])) > sign * threshold)
@@ -197,15 +169,26 @@ def _past(
     if not found:
         return None
     value, site = max(found)
-    return step, site, sign * value, sign * min(before.get(site, [nan]))
+    was = sign * min(before.get(site, [nan]))
+    told = words.format(step=last, site=site, value=sign * value, percent=100 * value, was=was)
+    return Alarm(name, int(last), site, told)
 
 
 def _even(rows: pd.DataFrame) -> set[str]:
     """The sites whose attention is even at the last step."""
-    entropy = _layers(rows, "normalised_entropy")
-    places = zip(*(entropy[name] for name in ("kind", "layer", "step", "value")), strict=True)
-    step = rows["step"].max()
-    return {_site(kind, layer) for kind, layer, at, value in places if at == step and value > EVEN}
+    last = rows["step"].max()
+    return {
+        site for site, step, value in _values(rows, "normalised_entropy") if step == last and value > EVEN
+    }
+
+
+def _values(rows: pd.DataFrame, measure: str) -> Iterator[tuple[str, int, float]]:
+    """The site, the step and the value of every row of whole sites."""
+    mine = _layers(rows, measure)
+    for kind, layer, step, value in zip(
+        *(mine[name] for name in ("kind", "layer", "step", "value")), strict=True
+    ):
+        yield _site(kind, layer), step, value
 
 
 def _layers(rows: pd.DataFrame, *measures: str) -> pd.DataFrame:

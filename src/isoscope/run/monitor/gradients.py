@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from isoscope.errors import IsoscopeError
 from isoscope.models.blocks import plain_name
 from isoscope.models.weights import Weights, open_weights
+from isoscope.results.reading import Reading
 from isoscope.results.row import Row
 from isoscope.run.observe.observation import Observation
 from isoscope.stats.queries import Queries
@@ -79,21 +80,10 @@ class Gradients:
             ):
                 shares = along(gradient.double(), mean.double())
                 values = [math.nan] * len(shares) if why else shares.tolist()
+                n, null = gradient.shape[1] * gradient.shape[2], 1 / gradient.shape[2]
+                at = (run, seen.model, seen.revision, seen.step, made.site.kind, made.site.layer)
                 for head, value in [(None, sum(values) / len(values)), *enumerate(values)]:
-                    yield Row(
-                        run=run,
-                        model=seen.model,
-                        revision=seen.revision,
-                        step=seen.step,
-                        kind=made.site.kind,
-                        layer=made.site.layer,
-                        head=head,
-                        measure=name,
-                        value=value,
-                        n=gradient.shape[1] * gradient.shape[2],
-                        null=1 / gradient.shape[2],
-                        note=why,
-                    )
+                    yield Row.at(*at, head, name, Reading(value, n, null, note=why))
 
     def _grown(self, name: str) -> Tensor:
         now, before = self._parameters[name].grad, self._before[name]

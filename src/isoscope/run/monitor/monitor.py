@@ -32,11 +32,10 @@ from isoscope.models.source import Model
 from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
 from isoscope.run.monitor.gradients import EXPLANATIONS, Gradients
-from isoscope.run.monitor.identity import weights_sample
 from isoscope.run.monitor.kept import Kept, Unit
 from isoscope.run.monitor.live import live
 from isoscope.run.monitor.own import explained, own_rows
-from isoscope.run.monitor.probe import as_observation, changed_shape, observed, take_up
+from isoscope.run.monitor.probe import as_observation, changed_shape, observed, take_up, weights_sample
 from isoscope.run.monitor.reduced import Ranks, bare, is_sharded, merged
 from isoscope.run.monitor.schedule import Budget, Clock, Schedule, as_schedule, may_serve
 from isoscope.run.monitor.sinks import Sink, Sinks, name_of
@@ -50,14 +49,8 @@ Values = Mapping[str, float] | Callable[[], Mapping[str, float]]
 OnAlarm = Literal["warn", "raise"] | Callable[[Alarm], None]
 
 _FAILURES = (  # of a forward that no longer fits; anything else is a defect of isoscope's own
-    IsoscopeError,
-    RuntimeError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    AssertionError,
-)
+    IsoscopeError, RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError,
+)  # fmt: skip
 
 
 class Monitor:
@@ -250,9 +243,9 @@ class Monitor:
         self._budget.reached()
         affords = self._budget.affords()
         if affords and not chosen:
-            self._budget.serves()
+            self._budget.served += 1
         elif chosen and not affords:
-            self._budget.passes_over()
+            self._budget.passed_over += 1
             if self._budget.passed_over == 1:
                 warnings.warn(self._budget.warning(step), stacklevel=3)
         return affords

@@ -32,32 +32,14 @@ from isoscope.sites import Site, select
 from isoscope.stats.counterfactual import Counterfactual
 
 MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
-    "mean_cosine",
-    "mean_cosine_between",
-    "drift",
-    "relative_drift",
-    "mean_norm",
-    "largest_activation",
-    "rank_residual",
-    "not_finite",
-    "entropy",
-    "normalised_entropy",
-    "largest_weight",
-    "largest_score",
-    "score_std",
-    "sink_mass",
-    "not_finite_rows",
-    "drift_share",
-    "normalised_entropy_without_drift",
-    "sink_mass_without_drift",
-    "query_drift",
-    "key_drift",
-    "query_relative_drift",
-    "key_relative_drift",
-    "query_key_cosine",
-    "query_key_product",
-)
+    "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm", "largest_activation",
+    "rank_residual", "not_finite", "entropy", "normalised_entropy", "largest_weight", "largest_score",
+    "score_std", "sink_mass", "not_finite_rows", "drift_share", "normalised_entropy_without_drift",
+    "sink_mass_without_drift", "query_drift", "key_drift", "query_relative_drift", "key_relative_drift",
+    "query_key_cosine", "query_key_product",
+)  # fmt: skip
 LARGEST, MOST = 1 << 30, 1024  # bytes and batches that a probe may hold
+MATRICES, NUMBERS = 8, 16  # that tell one model's weights from another's
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -188,6 +170,21 @@ def changed_shape(probe: Probe, module: nn.Module) -> str:
     there = {id(part) for part in module.modules()}
     gone = [name for name, block in probe.found.blocks.items() if id(block) not in there]
     return f"the block {gone[0]} is another module" if gone else ""
+
+
+def weights_sample(module: nn.Module) -> str:
+    """Sixteen hex digits of the first numbers of eight matrices; empty where they lie on several ranks.
+
+    The matrices are spread over the model, the last among them. Norms start alike whatever the seed; and all
+    weights are hashed nowhere in training: of a large model that takes longer than looking at it.
+    """
+    weights = [weight.detach() for weight in module.parameters() if weight.dim() > 1]
+    if not weights or any(type(weight) not in (Tensor, nn.Parameter) for weight in weights):
+        return ""
+    last = len(weights) - 1
+    chosen = sorted({last - last * number // MATRICES for number in range(MATRICES)})
+    first = [weights[i].flatten()[:NUMBERS].to(weights[0].device, torch.float64) for i in chosen]
+    return hashlib.blake2b(torch.cat(first).cpu().numpy().tobytes(), digest_size=8).hexdigest()
 
 
 def _said(shape: tuple[int, ...] | None) -> str:

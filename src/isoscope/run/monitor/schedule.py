@@ -92,11 +92,12 @@ class Budget:
         self._least = LEAST_STEPS if steps is None else steps
         self.spent = 0.0  # seconds of looking, getting ready included
         self.looks = 0
-        self.passed_over = 0
+        self.training = 0.0  # seconds of training
+        self.passed_over = 0  # steps that the schedule chose and the budget could not pay for
         self.served = 0  # later steps that were looked at in place of those
         self._of_looks, self._first_look = 0.0, 0.0
         self._since: float | None = None  # when training was last taken up
-        self._training, self._steps, self._new_steps = 0.0, 0, 0
+        self._steps, self._new_steps = 0, 0
         self._quickest = math.inf  # seconds a step: the first ones warm up, so their mean says too much
 
     def called(self, step: int = 0) -> None:
@@ -113,7 +114,7 @@ class Budget:
         now = self.clock()
         if self._since is not None and self._new_steps:
             taken = now - self._since
-            self._training += taken
+            self.training += taken
             self._quickest = min(self._quickest, taken / self._new_steps)
             self._steps += self._new_steps
             self._since, self._new_steps = now, 0
@@ -142,14 +143,9 @@ class Budget:
         return (self._of_looks - self._first_look) / (self.looks - 1)
 
     @property
-    def training(self) -> float:
-        """Seconds of training so far."""
-        return self._training
-
-    @property
     def share_spent(self) -> float:
         """What looking adds to the time of training; NaN before the second step."""
-        return self.spent / self._training if self._training > 0 else math.nan
+        return self.spent / self.training if self.training > 0 else math.nan
 
     def affords(self) -> bool:
         """Whether the better half of one more look can be paid, so that the share is met on average.
@@ -162,20 +158,12 @@ class Budget:
         if self._steps == 0:
             return False
         rest = max(self._least - self._steps, 0) * self._quickest
-        return self.spent + self.a_look / 2 <= self.share * (self._training + rest / 2)
+        return self.spent + self.a_look / 2 <= self.share * (self.training + rest / 2)
 
     @property
     def owes(self) -> bool:
         """Whether more steps were passed over than later ones have served for."""
         return self.passed_over > self.served
-
-    def passes_over(self) -> None:
-        """Count a step that the schedule chose and the budget could not pay for."""
-        self.passed_over += 1
-
-    def serves(self) -> None:
-        """Count a step that is looked at in place of one that was passed over."""
-        self.served += 1
 
     def warning(self, step: int) -> str:
         """Why a step that the schedule chose is not looked at, and what to do about it."""
@@ -209,4 +197,4 @@ class Budget:
 
     @property
     def _a_step(self) -> float:
-        return self._training / max(self._steps, 1)
+        return self.training / max(self._steps, 1)

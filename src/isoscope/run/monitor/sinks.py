@@ -1,7 +1,8 @@
 """Trackers as the Monitor sees them: plain callables, sink(step, summaries), with a `close` if they like.
 
 Decided here: a tracker that fails is dropped with a warning that has its words, once. Its trouble is not
-training's.
+training's. It is told a handful of numbers of one step, since dashboards choke on thousands of series: of
+each measure the mean over the layers and the worst, the end of its range that wants a look.
 """
 
 from __future__ import annotations
@@ -10,15 +11,28 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+import pandas as pd
+
 from isoscope.run.monitor.kept import Unit
 from isoscope.run.monitor.own import OWN
-from isoscope.run.monitor.summaries import summaries
 
 Sink = Callable[[int, Mapping[str, float]], None]
+MOST = 9  # measures, two numbers each
+WORST = {  # in the order in which they are kept
+    "mean_cosine_between": "max",
+    "relative_drift": "max",
+    "rank_residual": "min",
+    "normalised_entropy": "min",
+    "largest_score": "max",
+    "score_std": "max",
+    "sink_mass": "max",
+    "drift_share": "max",
+    "not_finite": "max",
+}
 
 
 class Sinks:
-    """Those that are still told."""
+    """Trackers that have not failed yet."""
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self._sinks = tuple(sinks)
@@ -26,10 +40,8 @@ class Sinks:
     def tell(self, units: Iterable[Unit]) -> None:
         """Tell the summaries of these units; what is live stays untold, and so do the loop's own numbers."""
         for unit in [each for each in units if not each.live] if self._sinks else ():
-            told, when = (
-                summaries(unit.rows[unit.rows["kind"] != OWN]),
-                f"at step {unit.step} and is told no more",
-            )
+            told = summaries(unit.rows[unit.rows["kind"] != OWN])
+            when = f"at step {unit.step} and is told no more"
             self._sinks = tuple(
                 sink for sink in self._sinks if _spared(partial(sink, unit.step, dict(told)), sink, when)
             )
@@ -40,6 +52,25 @@ class Sinks:
         for sink in sinks:
             if callable(end := getattr(sink, "close", None)):
                 _spared(end, sink, "while it was closed")
+
+
+def summaries(rows: pd.DataFrame) -> dict[str, float]:
+    """Mean and worst over layers of each measure, by name; at most 18 of them.
+
+    >>> rows = pd.DataFrame({"head": [None, None, 0], "measure": "sink_mass", "value": [0.2, 0.4, 0.9]})
+    >>> {name: round(value, 6) for name, value in summaries(rows).items()}
+    {'isoscope/sink_mass/mean': 0.3, 'isoscope/sink_mass/max': 0.4}
+    """
+    layers = rows.loc[rows["head"].isna(), ["measure", "value"]]
+    values = {str(name): own for name, own in layers.groupby("measure", sort=False)["value"]}
+    there = list(values)
+    chosen = [*(name for name in WORST if name in there), *(name for name in there if name not in WORST)]
+    found = {}
+    for name in chosen[:MOST]:
+        own, worst = values[name], WORST.get(name, "max")
+        found[f"isoscope/{name}/mean"] = float(own.mean())
+        found[f"isoscope/{name}/{worst}"] = float(own.max() if worst == "max" else own.min())
+    return found
 
 
 def name_of(what: Callable[..., object]) -> str:

@@ -29,15 +29,27 @@ def untouched(module: nn.Module, generators: tuple[torch.Generator, ...] = ()) -
 
     `generators` are further random states to put back, such as a DataLoader's own.
     """
-    with ExitStack() as stack:
-        own = {id(x): x for part in module.modules() for x in vars(part).values() if _is_random(x)}
-        stack.enter_context(_random_states((*generators, *own.values())))
-        stack.enter_context(_exchanges(module))
-        stack.enter_context(_train_flags(module))
-        stack.enter_context(_buffers(module))
-        stack.enter_context(_modes())
-        stack.callback(_shard_again, module)
-        stack.enter_context(warnings.catch_warnings())
+    parts = list(module.modules())
+    with ExitStack() as end:  # calls what is registered here, the last first
+        own = {id(x): x for part in parts for x in vars(part).values() if _is_random(x)}
+        for generator in (*generators, *own.values()):
+            end.callback(generator.set_state, generator.get_state())
+        _put_back_random_states(end)
+        for part in parts:
+            if isinstance(part, nn.parallel.DistributedDataParallel):
+                end.callback(setattr, part, "require_forward_param_sync", part.require_forward_param_sync)
+                part.require_forward_param_sync = False
+            end.callback(setattr, part, "training", part.training)
+            for name, buffer in part._buffers.items():
+                if buffer is None:
+                    end.callback(part._buffers.__setitem__, name, None)
+                elif isinstance(buffer, Tensor) and writable(buffer):
+                    end.callback(_put_back, part, name, buffer, buffer.detach().clone())
+        end.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+        end.callback(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled())
+        torch.set_autocast_cache_enabled(False)
+        end.callback(_shard_again, module)
+        end.enter_context(warnings.catch_warnings())
         # checkpointing says so of every forward without gradient, and means it for training
         warnings.filterwarnings("ignore", message="None of the inputs have requires_grad=True")
         yield
@@ -47,68 +59,21 @@ def _is_random(held: object) -> bool:
     return issubclass(held.__class__, torch.Generator)  # isinstance asks a slow metaclass, thousands of times
 
 
-@contextmanager
-def _exchanges(module: nn.Module) -> Iterator[None]:
-    """Without what DDP sends from rank to rank before a forward, and remembers having sent."""
-    wrapped = [part for part in module.modules() if isinstance(part, nn.parallel.DistributedDataParallel)]
-    flags = [part.require_forward_param_sync for part in wrapped]
-    for part in wrapped:
-        part.require_forward_param_sync = False
-    try:
-        yield
-    finally:
-        for part, flag in zip(wrapped, flags, strict=True):
-            part.require_forward_param_sync = flag
+def _put_back_random_states(end: ExitStack) -> None:
+    """Put back the random states of torch, Python and NumPy at the end."""
+    end.callback(torch.set_rng_state, torch.get_rng_state())
+    end.callback(random.setstate, random.getstate())
+    end.callback(np.random.set_state, np.random.get_state())
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        end.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+    if torch.backends.mps.is_available():
+        end.callback(torch.mps.set_rng_state, torch.mps.get_rng_state())
 
 
-@contextmanager
-def _random_states(generators: tuple[torch.Generator, ...]) -> Iterator[None]:
-    own = [generator.get_state() for generator in generators]
-    cpu, python, arrays = torch.get_rng_state(), random.getstate(), np.random.get_state()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
-    mps = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
-    try:
-        yield
-    finally:
-        for generator, state in zip(generators, own, strict=True):
-            generator.set_state(state)
-        torch.set_rng_state(cpu)
-        random.setstate(python)
-        np.random.set_state(arrays)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
-        if mps is not None:
-            torch.mps.set_rng_state(mps)
-
-
-@contextmanager
-def _train_flags(module: nn.Module) -> Iterator[None]:
-    flags = [(part, part.training) for part in module.modules()]
-    try:
-        yield
-    finally:
-        for part, training in flags:
-            part.training = training
-
-
-@contextmanager
-def _buffers(module: nn.Module) -> Iterator[None]:
-    """Put back buffers that were written to, replaced, or made for the first time."""
-    none = [(part, name) for part in module.modules() for name, x in part._buffers.items() if x is None]
-    held = [
-        (part, name, buffer, buffer.detach().clone())
-        for part in module.modules()
-        for name, buffer in part._buffers.items()
-        if isinstance(buffer, Tensor) and writable(buffer)
-    ]
-    try:
-        yield
-    finally:
-        for part, name, buffer, copy in held:
-            part._buffers[name] = buffer
-            buffer.data.copy_(copy)
-        for part, name in none:
-            part._buffers[name] = None
+def _put_back(part: nn.Module, name: str, buffer: Tensor, copy: Tensor) -> None:
+    """The buffer as it was, whether it was written to or replaced."""
+    part._buffers[name] = buffer
+    buffer.data.copy_(copy)
 
 
 def writable(buffer: Tensor) -> bool:
@@ -118,17 +83,6 @@ def writable(buffer: Tensor) -> bool:
     (True, False)
     """
     return all(stride > 0 or size < 2 for size, stride in zip(buffer.shape, buffer.stride(), strict=True))
-
-
-@contextmanager
-def _modes() -> Iterator[None]:
-    grad, cached = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(cached)
-        torch.set_grad_enabled(grad)
 
 
 def _shard_again(module: nn.Module) -> None:

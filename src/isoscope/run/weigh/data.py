@@ -6,11 +6,9 @@ where one cannot be had a remark says why, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
-import pandas as pd
 from torch import Tensor
 
 from isoscope.data.batch import Batch, as_batch
@@ -22,27 +20,15 @@ from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Weights, open_weights
-from isoscope.results.points import Points, points_frame
-from isoscope.results.reading import Reading
-from isoscope.results.row import Row
 from isoscope.run.observe.memory import DEFAULT
 from isoscope.run.observe.observe import look
+from isoscope.run.telling import Progress
 from isoscope.run.weigh.final_norm import FinalNorm
 from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
 from isoscope.run.weigh.localisation import KIND, Localised, localised, pictures, walk_remark
 from isoscope.run.weigh.looking import Localiser
-
-Progress = Callable[[int, int | None], None]
-
-
-@dataclass(frozen=True, eq=False)
-class DataPart:
-    """Rows, points of pictures, facts of a run, and what a reader must know."""
-
-    rows: tuple[Row, ...]
-    points: pd.DataFrame
-    facts: Mapping[str, object]
-    remarks: tuple[str, ...]
+from isoscope.run.weigh.weighed import Findings
+from isoscope.sites import Site
 
 
 def data_part(
@@ -54,16 +40,18 @@ def data_part(
     seed: int = 0,
     memory: float = DEFAULT,
     edits: Mapping[str, Norm] | None = None,
+    query: str | None = None,
+    key: str | None = None,
     progress: Progress | None = None,
-) -> DataPart:
+) -> Findings:
     """Run the model over the batches once, and read what its weights alone do not say.
 
     `weights` are those of the model, from wherever they were opened. `length` bounds the walk that is
     predicted: as many positions as last queries see keys, at most so many. `edits` are norms by name, whose γ
-    and β stand in for the final norm's own. `memory` bounds the bytes of records of increments. `progress` is
-    called with (sequences done, sequences in all).
+    and β stand in for the final norm's own. `query` and `key` name weights as in `weigh`. `memory` bounds the
+    bytes of records of increments. `progress` is called with (sequences done, sequences in all).
     """
-    running = _running(source, weights)
+    running = _running(source, weights, query, key)
     total = batches.size if isinstance(batches, Data) else None
     gathered: _Pass | None = None
     done = 0
@@ -77,12 +65,12 @@ def data_part(
             progress(done, total)
     if gathered is None:
         raise IsoscopeError("the data holds no batch; there is nothing to measure.")
-    told = _Told(weights.model, weights.revision, source.step)
+    told = Findings(weights.model, weights.revision, source.step)
     _tell_norm(told, gathered)
     _tell_localisation(told, gathered, running, length, seed)
     _tell_frequency(told, gathered, weights)
     told.facts["sequences"] = done
-    return DataPart(tuple(told.rows), points_frame(told.points), told.facts, tuple(told.remarks))
+    return told
 
 
 class _Pass:
@@ -122,24 +110,7 @@ class _Pass:
             self.counts = new if self.counts is None else added_counts(self.counts, new)
 
 
-@dataclass
-class _Told:
-    """What is said so far."""
-
-    model: str
-    revision: str
-    step: int | None
-    rows: list[Row] = field(default_factory=list)
-    points: list[Points] = field(default_factory=list)
-    facts: dict[str, object] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-
-    def add(self, kind: str, layer: int | None, head: int | None, measure: str, reading: Reading) -> None:
-        row = Row.at("", self.model, self.revision, self.step, kind, layer, head, measure, reading)
-        self.rows.append(row)
-
-
-def _tell_norm(told: _Told, gathered: _Pass) -> None:
+def _tell_norm(told: Findings, gathered: _Pass) -> None:
     norm = gathered.norm
     if norm is None:
         told.remarks.append("no final norm with weights is known, so it has no stages")
@@ -149,11 +120,11 @@ def _tell_norm(told: _Told, gathered: _Pass) -> None:
         told.rows += seen.rows()
         told.facts["final norm"] = {"name": norm.norm.name, "kind": norm.norm.kind, "apart": norm.apart}
     for measure, reading in norm.readings().items():
-        told.add("norm", None, None, measure, reading)
+        told.add(Site("norm"), measure, reading)
     told.remarks += norm.remarks()
 
 
-def _tell_localisation(told: _Told, gathered: _Pass, running: Weights, length: int, seed: int) -> None:
+def _tell_localisation(told: Findings, gathered: _Pass, running: Weights, length: int, seed: int) -> None:
     localiser = gathered.localiser
     found: list[Localised] = []
     told.remarks += [f"localisation: {why}" for why in [gathered.found.unseen] if why]
@@ -164,13 +135,15 @@ def _tell_localisation(told: _Told, gathered: _Pass, running: Weights, length: i
         one = localised(localiser, projections, length=length, seed=seed)
         if one is not None:
             found.append(one)
-            _tell_site(told, one)
+            told.remarks += [f"localisation: {one.site}: {one.remark}"] if one.remark else []
+            for measure, readings in one.readings.items():
+                told.add(Site(KIND, one.site.layer), measure, *readings)
     if not found:
         told.remarks.append("localisation: no attention whose queries and keys are known was seen to run")
         return
     told.remarks += walk_remark(found)
     drawn, left = pictures(found)
-    told.points += drawn
+    told.series += drawn
     told.remarks += [left] if left else []
     keys = [one.predicted.length for one in found if one.predicted is not None]
     after = [one.profiles for one in found if one.profiles is not None]
@@ -180,16 +153,7 @@ def _tell_localisation(told: _Told, gathered: _Pass, running: Weights, length: i
     }
 
 
-def _tell_site(told: _Told, one: Localised) -> None:
-    if one.remark:
-        told.remarks.append(f"localisation: {one.site}: {one.remark}")
-    for measure, (layer, *heads) in one.readings.items():
-        told.add(KIND, one.site.layer, None, measure, layer)
-        for head, reading in enumerate(heads):
-            told.add(KIND, one.site.layer, head, measure, reading)
-
-
-def _tell_frequency(told: _Told, gathered: _Pass, weights: Weights) -> None:
+def _tell_frequency(told: Findings, gathered: _Pass, weights: Weights) -> None:
     counts = gathered.counts
     if counts is None:
         told.remarks.append("the data has no tokens, so their frequency says nothing of a vocabulary")
@@ -203,15 +167,15 @@ def _tell_frequency(told: _Told, gathered: _Pass, weights: Weights) -> None:
         if beyond:
             told.remarks.append(f"{kind}: {beyond} tokens of the data have no row in it")
         for measure, reading in frequency_readings(found.matrix, counts).items():
-            told.add(kind, None, None, measure, reading)
+            told.add(Site(kind), measure, reading)
 
 
-def _running(source: Model, weights: Weights) -> Weights:
+def _running(source: Model, weights: Weights, query: str | None, key: str | None) -> Weights:
     """The weights by the names of the running model, which a file may spell otherwise."""
     if weights.opened.tensors.module is not None:
         return weights
     try:
-        found = open_weights(source)
+        found = open_weights(source, query=query, key=key)
     except IsoscopeError:
         return weights
     return found if found.steps else weights

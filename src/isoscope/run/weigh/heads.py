@@ -15,7 +15,7 @@ from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.propagation import propagation, signal_propagation
-from isoscope.geometry.spectra import Factors, factors
+from isoscope.geometry.spectra import factors
 from isoscope.measures.null_heads import random_moments
 from isoscope.models.weights import Norm, Projections, Weights
 from isoscope.results.points import Points
@@ -72,15 +72,11 @@ def _weighed(at: Site, projections: Projections, length: int, seed: int) -> Head
     positions = torch.linspace(1, length, min(POSITIONS, length)).round().long()
     predicted = random = None
     if not alone:
-        predicted = _predicted(record, parts, length, seed, positions)
+        predicted = propagation(
+            record.spectrum, parts, length, walks=WALKS, seed=seed % 2**63, positions=positions
+        ).value
         random = signal_propagation(*random_moments(record), length)[:, positions - 1]
     return HeadsWeighed(at, record, positions / length, predicted, random, projections.remarks)
-
-
-def _predicted(record: HeadWeights, parts: Factors, length: int, seed: int, positions: Tensor) -> Tensor:
-    return propagation(
-        record.spectrum, parts, length, walks=WALKS, seed=seed % 2**63, positions=positions
-    ).value
 
 
 def _scaled(weight: Tensor, norm: Norm | None) -> Tensor:

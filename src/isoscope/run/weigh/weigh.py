@@ -9,11 +9,10 @@ read from the address all the same, since what is loaded to run has no vocabular
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
-import pandas as pd
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
@@ -22,16 +21,16 @@ from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import SIDES, Weights, open_weights
 from isoscope.models.weights.files import Fault, told_together
-from isoscope.results.points import Points, points_frame
+from isoscope.results.points import Points
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row
+from isoscope.run.telling import Progress
+from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
 from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
-from isoscope.run.weigh.weighed import UNREADABLE, Weighed
+from isoscope.run.weigh.weighed import UNREADABLE, Findings, Weighed
 from isoscope.sites import Site
 from isoscope.stats.weights import NormWeights
 
-Progress = Callable[[int, int | None], None]
 _COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
 
 
@@ -59,30 +58,28 @@ def weigh(
     if length < 2:
         raise IsoscopeError(f"length is the number of positions, at least 2; it is {length}.")
     weights = open_weights(model, revision=revision, config=config, query=query, key=key, whole=False)
-    told = _Told(weights, len(set(weights.sites)) + len(FORMS) * len(SIDES) + 1, progress)
+    told = _Told(weights.model, weights.revision, weights=weights, progress=progress)
+    told.parts = len(set(weights.sites)) + len(FORMS) * len(SIDES) + 1
     heads = _heads(told, length, seed)
     _vocabulary(told, seed)
     _norm(told)
     lost = weights.opened.tensors.faults()
     if told.rows and not any(row.measure not in _COUNTS and row.known for row in told.rows):
         raise _nothing(weights, ["every number in it that is weighed is NaN or Inf"], lost)
+    told.series[:0] = head_points(heads)
     if data is not None:
         source = running or _running(model, weights.revision or revision, config)
-        named = _by_its_names(source, weights, query, key)
-        _data(told, source, named, data, length=length, seed=seed, progress=progress)
+        batches = open_data(data, source, seed=seed) if isinstance(data, str) else data
+        part = data_part(
+            source, weights, batches, length=length, seed=seed, query=query, key=key, progress=progress
+        )
+        _tell_data(told, part)
     if not told.rows:
         raise _nothing(weights, told.remarks, lost)
     told.remarks += _besides(told.remarks, lost)
     facts = {"model": weights.model, "revision": weights.revision, "length": length, **told.facts}
-    drawn = points_frame([*head_points(heads), *told.points])
-    return Weighed(
-        weights.model,
-        weights.revision,
-        tuple(told.rows),
-        _joined(drawn, told.on_data),
-        facts,
-        tuple(dict.fromkeys((*weights.remarks, *told.remarks))),
-    )
+    remarks = tuple(dict.fromkeys((*weights.remarks, *told.remarks)))
+    return Weighed(weights.model, weights.revision, tuple(told.rows), told.points, facts, remarks)
 
 
 def _nothing(weights: Weights, remarks: Iterable[str], lost: Iterable[Fault]) -> IsoscopeError:
@@ -103,29 +100,20 @@ def _says(remark: str, fault: Fault) -> bool:
     return fault.sentence.rstrip(".") in remark
 
 
-@dataclass(eq=False)
-class _Told:
-    """What is said so far."""
+@dataclass(eq=False, kw_only=True)
+class _Told(Findings):
+    """What is found of the weights so far, and how many parts of them are done."""
 
     weights: Weights
-    parts: int
     progress: Progress | None
+    parts: int = 0
     done: int = 0
     vocabulary_mean: Tensor | None = None
-    rows: list[Row] = field(default_factory=list)
-    points: list[Points] = field(default_factory=list)
-    facts: dict[str, object] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-    on_data: pd.DataFrame | None = None
 
     def tick(self, parts: int = 1) -> None:
         self.done += parts
         if self.progress is not None:
             self.progress(self.done, self.parts)
-
-    def add(self, site: Site, head: int | None, measure: str, reading: Reading) -> None:
-        row = (self.weights.model, self.weights.revision, None, site.kind, site.layer, head, measure)
-        self.rows.append(Row.at("", *row, reading))
 
 
 def _heads(told: _Told, length: int, seed: int) -> list[HeadsWeighed]:
@@ -140,10 +128,7 @@ def _heads(told: _Told, length: int, seed: int) -> list[HeadsWeighed]:
         for remark in each.remarks:
             said[remark].append(each.site)
         for measure in measures:
-            layer, *heads = cast(tuple[Reading, ...], measure.read(each.record))
-            told.add(each.site, None, measure.name, layer)
-            for head, reading in enumerate(heads):
-                told.add(each.site, head, measure.name, reading)
+            told.add(each.site, measure.name, *cast(tuple[Reading, ...], measure.read(each.record)))
     told.remarks += [f"{_span(sites)}: {remark}" for remark, sites in said.items()]
     if not told.weights.steps:
         told.remarks.append("query_key: no weights of queries and keys are known by name in it")
@@ -183,8 +168,8 @@ def _forms(told: _Told, kind: str, held: list[Tensor], seed: int, *, reads: bool
         raise IsoscopeError(f"it has {len(held[0])} rows, and a cloud needs 2")
     for form in weigh_vocabulary(kind, held.pop, seed=seed, tick=told.tick):
         for name, reading in form.readings.items():
-            told.add(Site(form.kind), None, name, reading)
-        told.points += form.picture
+            told.add(Site(form.kind), name, reading)
+        told.series += form.picture
         lost = form.readings["not_finite"]
         if form.kind == kind and lost.value:
             told.remarks.append(f"{kind}: {lost.value:.0f} of {lost.n} rows hold NaN or Inf and are left out")
@@ -201,7 +186,7 @@ def _norm(told: _Told) -> None:
         why = told.weights.absent("output") or "the output vocabulary could not be read"
         record = NormWeights(norm.weight, norm.bias, told.vocabulary_mean, why)
         for measure in of_weights("norm"):
-            told.add(Site("norm"), None, measure.name, cast(Reading, measure.read(record)))
+            told.add(Site("norm"), measure.name, cast(Reading, measure.read(record)))
         told.facts["final_norm"] = {"name": norm.name, "kind": norm.kind, "place": norm.place}
     except UNREADABLE as reason:
         told.remarks.append(f"norm: {_first_line(reason)}")
@@ -209,54 +194,24 @@ def _norm(told: _Told) -> None:
         told.tick()
 
 
-def _data(
-    told: _Told,
-    source: Model,
-    weights: Weights,
-    data: str | Iterable[Any],
-    *,
-    length: int,
-    seed: int,
-    progress: Progress | None,
-) -> None:
-    from isoscope.run.weigh.data import data_part
+def _tell_data(told: _Told, part: Findings) -> None:
+    """Add what data says; of a head whose ρ(t) is told with data, that one is drawn."""
 
-    batches = open_data(data, source, seed=seed) if isinstance(data, str) else data
-    part = data_part(source, weights, batches, length=length, seed=seed, progress=progress)
+    def place(one: Points) -> tuple[object, ...]:
+        return one.picture, one.kind, one.layer, one.head
+
+    known = {place(one) for one in part.series}
+    told.series = [one for one in told.series if one.picture != "propagation" or place(one) not in known]
+    told.series += part.series
     told.rows += part.rows
-    told.facts["on_data"] = dict(part.facts)
     told.remarks += part.remarks
-    told.on_data = part.points
-
-
-def _joined(weighed: pd.DataFrame, on_data: pd.DataFrame | None) -> pd.DataFrame:
-    """Both tables of points; of a head whose ρ(t) is told with data, that one."""
-    if on_data is None or on_data.empty:
-        return weighed
-    place = ["picture", "kind", "layer", "head"]
-    known = pd.MultiIndex.from_frame(on_data[place])
-    mine = pd.MultiIndex.from_frame(weighed[place])
-    again = (weighed.picture == "propagation") & mine.isin(known)
-    return pd.concat([weighed[~again], on_data], ignore_index=True).astype(weighed.dtypes)
+    told.facts["on_data"] = part.facts
 
 
 def _running(model: str | Model | nn.Module, revision: str | None, config: str | None) -> Model:
     if isinstance(model, str):
         return load(model, revision=revision, config=config)
     return model if isinstance(model, Model) else Model(model, type(model).__name__)
-
-
-def _by_its_names(source: Model, weights: Weights, query: str | None, key: str | None) -> Weights:
-    """The weights whose names `query` and `key` give, as the running model has them where it knows them.
-
-    Without patterns the names are found by themselves, in a file and in what runs.
-    """
-    if query is None or weights.opened.tensors.module is not None:
-        return weights
-    try:
-        return open_weights(source, query=query, key=key)
-    except IsoscopeError:
-        return weights
 
 
 def _span(sites: list[Site]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -19,11 +19,39 @@ from isoscope.measures.base import Measure
 from isoscope.measures.on_data import EXPLANATIONS
 from isoscope.measures.table import of_weights
 from isoscope.models.weights import SIDES, Weights
+from isoscope.results.points import Points, points_frame
+from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.run.page import PAGE, write_page
+from isoscope.run.telling import Progress
 from isoscope.run.weigh.vocabulary import vocabulary_measures
+from isoscope.sites import Site
 
 UNREADABLE = (IsoscopeError, ValueError, RuntimeError, OSError)  # what a part that cannot be read raises
+
+
+@dataclass(eq=False)
+class Findings:
+    """What is found of a model so far: rows, series of pictures, facts, and what a reader must know."""
+
+    model: str
+    revision: str
+    step: int | None = None
+    rows: list[Row] = field(default_factory=list)
+    series: list[Points] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def add(self, site: Site, measure: str, whole: Reading, *heads: Reading) -> None:
+        """Add the row of a site, and those of its heads in order."""
+        at = (self.model, self.revision, self.step, site.kind, site.layer)
+        self.rows.append(Row.at("", *at, None, measure, whole))
+        self.rows += [Row.at("", *at, head, measure, reading) for head, reading in enumerate(heads)]
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """The points of the pictures."""
+        return points_frame(self.series)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +104,7 @@ def weight_measures() -> tuple[Measure, ...]:
     return (*of_weights("query_key"), *vocabulary_measures(), *of_weights("norm"))
 
 
-def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | None = None) -> str:
+def fingerprint(weights: Weights, progress: Progress | None = None) -> str:
     """Sixteen hex digits of the config as it is written and of every number that is weighed.
 
     Files of a hub's commit do not change: there it is of the commit, and nothing is downloaded. Elsewhere
@@ -90,7 +118,7 @@ def fingerprint(weights: Weights, progress: Callable[[int, int | None], None] | 
     return digest.hexdigest()
 
 
-def _hashes(weights: Weights, progress: Callable[[int, int | None], None] | None) -> dict[str, str]:
+def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
     """The hash of every tensor that weighing reads, by name: all of it is read as it will be, and let go."""
     tensors, found = weights.opened.tensors, dict[str, str]()
 
