@@ -11,7 +11,6 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.advise.findings import NONE, Dimension, Findings, Space, findings
-from isoscope.kinds.advise.numbers import cosine, per_cent, told
 from isoscope.kinds.advise.sentences import PARTS, WRITERS, Said, advice, headline
 from isoscope.repair.advise.advise import advise
 from isoscope.repair.advise.sample import halves
@@ -38,7 +37,6 @@ def space(name: str, mean: float, kept: float | None = None, rank: float = 90, s
         rank=bare(rank, null=95, n=500),
         quantiles={q: bare(mean + (q - 50) / 1000) for q in (1, 5, 25, 50, 75, 95, 99)},
         kept=NONE if kept is None else number(kept),
-        hubness=number(2.0),
         anti_hubs=number(0.02),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pandas as pd
 
@@ -45,7 +46,8 @@ def finding_of_norms(rows: pd.DataFrame) -> str:
         passed = points[points["last"].notna()]
         if len(passed):
             settled = passed["settles"].astype(bool).all()
-            values = spread(list(map(float, passed["last" if settled else "growth"])))
+            name, digits = ("last", 3) if settled else ("growth", 5)
+            values = spread(list(map(float, passed[name])), partial(short, digits=digits))
             leads = "lead to" if settled else "leave norms that still change per pass by a factor of"
             text += f"; {int(passed['passes'].max())} passes {leads} {values}"
         told.append(f"{text}.")

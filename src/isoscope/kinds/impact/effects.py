@@ -118,7 +118,8 @@ def headline(found: Sequence[Effect], told: Told) -> str:
         best = max(helped, key=lambda each: abs(each.by.value), default=None)
         most = f" (most {best.repair}, to {short(best.after)})" if best else ""
         score = f"{own[0].site.capitalize()}: {name_of(own[0].measure, told)} is {short(own[0].before)}"
-        said.append(f"{score}; of {len(own)} repairs, {len(hurt)} hurt and {len(helped)} help{most}.")
+        counts = f"{len(hurt)} certainly hurt and {len(helped)} certainly help{most}"
+        said.append(f"{score}; of {len(own)} repairs, {counts}.")
     return " ".join(said) or "There is nothing to compare."
 
 
@@ -138,6 +139,7 @@ def _verdicts(own: Sequence[Effect]) -> Iterator[str]:
         names = ", ".join(f"{each.repair} {each.told()}" if sure else each.repair for each in alike)
         if verdict == "no difference" and alike:
             least = max((each.by.high - each.by.low) / 2 for each in alike)
-            verdict = f"no difference at n = {alike[0].by.n:,} (at least {short(least, 2)} would have shown)"
+            shown = f" (one of {short(least, 2)} would have shown)" if least else ""
+            verdict = f"no difference at n = {alike[0].by.n:,}{shown}"
         if alike:
             yield f"{verdict}: {names}"

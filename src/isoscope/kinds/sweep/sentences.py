@@ -62,9 +62,8 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
         counts = Counter(change.measure for change in own)
         names = [name_of(measure, told) for measure, _ in counts.most_common(3)]
         names += [f"{len(counts) - 3} more"] if len(counts) > 3 else []
-        said.append(
-            f"Most change between step {low:,} and step {high:,} ({_series(own):,}): {listed(names)}."
-        )
+        span = f"between step {low:,} and step {high:,}"
+        said.append(f"The largest group ({_series(own):,}) changes {span}: {listed(names)}.")
     strays = Counter(change.step for change in changes_of(between, (STRAY,)))
     for step, count in strays.most_common(1):
         if count >= max(3, 0.1 * looked):

@@ -54,7 +54,7 @@ LINES = {
                                       tested=True),
     "rank_residual": Line("The part of the norm left after subtracting a sequence’s mean is {low}; 0 would "
                           "mean that its vectors coincide"),
-    "cka_previous": Line("CKA with the previous layer is {range}, without an interval"),
+    "cka_previous": Line("CKA with the previous layer is {range}"),
     "cka_first": Line("CKA with the first layer is {range}"),
     "intrinsic_dimension": Line("The dimension among nearest neighbours (TwoNN) is {range}", _ISOTROPIC),
     "uniformity": Line("The uniformity of directions is {range}; 0 would mean that all coincide",
@@ -75,7 +75,7 @@ _BANDS = {
 }
 _TOKENS = {"rare": "rare tokens", "in between": "tokens in between", "frequent": "frequent tokens"}
 _LEFT_OUT = {
-    "not_finite": "vectors that are not finite (NaN or infinite)",
+    "not_finite": "vectors that are not finite: NaN or infinite",
     "zero_vectors": "zero vectors, which have no direction",
     "not_finite_rows": "queries with scores that are not finite",
     "blind_rows": "queries without a visible key",
@@ -154,7 +154,7 @@ def _health(readings: list[SiteReading]) -> str:
         bad = [r for r in of(readings, measure) if r.value > 0]
         for name in models(bad):
             own = [r for r in bad if r.model == name]
-            out.append(f"Left out in {where(own)} of {name}: {one_end(ends(own)[0], 'up to', own)} {what}.")
+            out.append(f"Left out in {where(own)} of {name}: {what} ({one_end(ends(own)[0], 'up to', own)}).")
     return " ".join(out)
 
 
