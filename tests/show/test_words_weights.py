@@ -85,8 +85,8 @@ def agreements(own: float, others: float, mirrored: float, *chances: float) -> s
 
 def test_agreement_is_told_with_that_of_other_heads() -> None:
     assert agreements(0.4, 0.2, -0.1, 0.01, 0.04) == (
-        "Attention ranks positions as a head’s own weights predict with Spearman’s r = 0.40 (mean over 4 heads), "
-        "better than other heads and mirror images predict (0.05; p = 0.0035)."
+        "Attention ranks positions as a head’s own weights predict with Spearman’s r = 0.40 (mean over 4 "
+        "heads), better than other heads and mirror images predict (0.05; p = 0.0035)."
     )
     assert ", not better than other heads" in agreements(0.4, 0.2, 0.5, 0.2, 0.17)
     assert "p < 0.001)" in agreements(0.4, 0.2, 0.0, 1e-4, 1e-4)
