@@ -81,26 +81,26 @@ STEPS: tuple[Line, ...] = (
         by_steps(BOTH),
     ),
     (
-        "shows no change distinguishable from chance: 0.10, then 0.12",
+        "shows no change distinguishable from chance: 0.1, then 0.119",
         by_steps(steps(0.1, 0.119)),
         by_steps(steps(0.1, 0.119, half=None)),
     ),
     (
-        "went from 0.10 to 0.12 (without intervals).",
+        "went from 0.1 to 0.119 (without intervals).",
         by_steps(steps(0.1, 0.119, half=None)),
         by_steps(steps(0.1, 0.119)),
     ),
-    ("went from 0.10–0.30 to 0.40–0.80 (without intervals)", by_steps(BARE), by_steps(BARE[::2])),
+    ("went from 0.1–0.3 to 0.4–0.8 (without intervals)", by_steps(BARE), by_steps(BARE[::2])),
     (
         "; on the way it had a peak of 0.55",
         by_steps(steps(0.3, WENT + 0.001, 0.5)),
         by_steps(steps(0.3, WENT - 0.001, 0.5)),
     ),
-    ("a peak of 0.55", by_steps(steps(0.5, 0.551, 0.3)), by_steps(steps(0.5, 0.551, 0.3, half=0.03))),
+    ("a peak of 0.551", by_steps(steps(0.5, 0.551, 0.3)), by_steps(steps(0.5, 0.551, 0.3, half=0.03))),
     ("a low of 0.2", by_steps(steps(0.3, 0.249, 0.5)), by_steps(steps(0.3, 0.251, 0.5))),
-    ("a low of 0.25", by_steps(steps(0.5, 0.249, 0.3)), by_steps(steps(0.5, 0.249, 0.3, half=0.03))),
+    ("a low of 0.249", by_steps(steps(0.5, 0.249, 0.3)), by_steps(steps(0.5, 0.249, 0.3, half=0.03))),
     (
-        "a peak of 0.55",
+        "a peak of 0.551",
         by_steps(steps(0.3, 0.551, 0.5, half=None)),
         by_steps(steps(0.3, 0.549, 0.5, half=None)),
     ),
@@ -111,20 +111,20 @@ STEPS: tuple[Line, ...] = (
         by_steps([*steps(0.3), row("x", 0.9, step=100), row("x", 0.5, half=0.01, step=200)]),
     ),
     (
-        "0.90 in layer 1 at step 100",
+        "0.9 in layer 1 at step 100",
         by_steps([*steps(0.3, 0.3, 0.5), *steps(0.3, 0.9, 0.5, layer=1)]),
         by_steps(steps(0.3, 0.9, 0.5, layer=1)),
     ),
     ("a peak", by_steps(steps(0.0, 1.26, 1.0)), by_steps(steps(0.0, 1.25, 1.0))),
     (
-        "a low of 0.10 in layer 1",  # the farthest is told
+        "a low of 0.1 in layer 1",  # the farthest is told
         by_steps([*steps(0.5, 0.7, 0.5), *steps(0.5, 0.1, 0.5, layer=1)]),
         by_steps([*steps(0.5, 1.0, 0.5), *steps(0.5, 0.1, 0.5, layer=1)]),
     ),
     ("rose", by_steps(TOUCH[:1] + steps(0.0, 0.31)[1:]), by_steps(TOUCH)),
     ("fell", by_steps(steps(0.31, 0.0)), by_steps([replace(r, step=100 - (r.step or 0)) for r in TOUCH])),
     (
-        "went from 0.10 to 0.30",
+        "went from 0.1 to 0.3",
         by_steps([*steps(0.1), row("x", 0.3, step=100)]),
         by_steps(steps(0.1, 0.3)),
     ),

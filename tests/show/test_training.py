@@ -257,8 +257,8 @@ def test_changes_and_turns_are_told() -> None:
     readings = [r for r in read(watched(STEPS)) if r.measure == "mean_cosine_between"]
     said = changed(readings, "mean cosine")
     assert said == (
-        "From step 0 to step 400 the mean cosine shows no change distinguishable from chance: 0.10–0.30, "
-        "then 0.10–0.30; on the way it had a peak of 0.40 in layer 3 at step 25."
+        "From step 0 to step 400 the mean cosine shows no change distinguishable from chance: 0.1–0.3, then "
+        "0.1–0.3; on the way it had a peak of 0.4 in layer 3 at step 25."
     )
     assert changed([r for r in readings if r.step == 0], "mean cosine") == ""
 
@@ -275,8 +275,8 @@ def test_sentences_speak_of_all_steps_though_figures_leave_some_out() -> None:
     assert len(of.axis.steps) == MOST_STEPS and left_out not in of.axis.steps
     text = page(a_training(), rows, facts(steps)).replace(carried(), "")
     assert f"the lowest is 0.0001 at step {left_out}" in text
-    assert f"a peak of 0.90 in layer 1 at step {left_out}" in text
-    assert text.count(f"a peak of 0.90 in layer 1 at step {left_out}") == 2  # the headline's as well
+    assert f"a peak of 0.9 in layer 1 at step {left_out}" in text
+    assert text.count(f"a peak of 0.9 in layer 1 at step {left_out}") == 2  # the headline's as well
     assert set(of.rows.step) == set(of.axis.steps) == {r.step for r in of.readings}
 
 

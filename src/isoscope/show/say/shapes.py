@@ -41,7 +41,8 @@ class Line:
         top, low = ends(found)
         fields = {"range": ranged(found), "top": one_end(top, "up to", found)}
         fields |= {"low": one_end(low, "at least", found), "note": f" ({top.note})" if top.note else ""}
-        clause = self.null.format(null=nulls(found)) if nulls(found) else ""
+        at = [top] if "{top}" in self.text else [low] if "{low}" in self.text else found
+        clause = self.null.format(null=nulls(at)) if nulls(at) else ""
         return f"{self.text.format(**fields)}{clause}.{beyond_chance(found) if self.tested else ''}"
 
 
@@ -96,5 +97,5 @@ def capital(text: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """The text with a small first letter, as it stands after a colon."""
-    return text[:1].lower() + text[1:]
+    """The text with a small first letter, as it stands after a colon; an acronym keeps its case."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -7,7 +7,7 @@ between that lies outside both ends by more than `TURN` of the change, or of the
 
 from __future__ import annotations
 
-from isoscope.formatting import plain, spread, two
+from isoscope.formatting import spread, two
 from isoscope.show.readings import SiteReading, steps
 from isoscope.show.say.broken import while_whole
 from isoscope.show.say.shapes import places
@@ -30,7 +30,7 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
     first, last = steps(found)[0], steps(found)[-1]
     whose = f" of {of}" if of else ""
     span = f"From step {first:,} to step {last:,}{whose} the {name}" if spanned else f"The {name}"
-    old, new = (spread([pair[at].value for pair in pairs], plain) for at in (0, 1))
+    old, new = (spread([pair[at].value for pair in pairs]) for at in (0, 1))
     rose, fell = [(a, b) for a, b in pairs if b.over(a)], [(a, b) for a, b in pairs if a.over(b)]
     still = [b for a, b in pairs if not b.apart(a)]
     if not all(a.bounded and b.bounded for a, b in pairs):
@@ -77,7 +77,7 @@ def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
         return ""
     _, what, r = max(turns, key=lambda turn: turn[0])
     place = f" in {places([r])}" if len(pairs) > 1 else ""
-    return f"; on the way it had {what} of {plain(r.value)}{place} at step {r.step:,}"
+    return f"; on the way it had {what} of {r.number}{place} at step {r.step:,}"
 
 
 def _apart(one: SiteReading, other: SiteReading) -> bool:
