@@ -160,9 +160,9 @@ def test_no_colour_has_two_pairs() -> None:
 
 def test_the_drift_is_told_with_what_it_does_and_its_control() -> None:
     assert said(attended()) == (
-        "Up to 67 % of the variance of attention scores is drift in layer 4 (chance 0.1 %). Without the mean "
-        "query the normalised entropy there rises from 0.48 to 0.90; without a random vector of the same "
-        "length it stays at 0.49. The sink of layers 1–4 is carried by the mean query: the first token "
+        "Up to 67 % of the variance of scores within rows is drift in layer 4 (chance 0.1 %). Without the "
+        "mean query the normalised entropy there rises from 0.48 to 0.90; without a random vector of the "
+        "same length it stays at 0.49. The sink of layers 1–4 is carried by the mean query: the first token "
         "takes 0.30, without the mean query 0.009 (chance 0.008), without a random vector 0.28."
     )
 
@@ -217,7 +217,7 @@ def test_a_sink_that_stays_is_told_beside_one_that_is_carried() -> None:
 def test_the_headline_gains_a_sentence_on_the_attention_of_one_model() -> None:
     own = headline(frame(layered("m")))
     assert headline(frame([*layered("m"), *attended(heads=2)])) == (
-        f"{own} Up to 67 % of the variance of attention scores is drift in layer 4; "
+        f"{own} Up to 67 % of the variance of scores within rows is drift in layer 4; "
         "the sink of layers 1–4 is carried by the mean query."
     )
     steps = [r for step in (0, 5) for r in attended(step=step, depth=1)]

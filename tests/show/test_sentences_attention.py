@@ -82,12 +82,12 @@ FOUND: Table = {
     ),
     DRIFT: (
         (
-            "40 % of the variance of attention scores is drift (chance 1 %).",
+            "40 % of the variance of scores within rows is drift (chance 1 %).",
             share(0.4),
             share(0.4, null=NAN),
         ),
         (
-            "Up to 40 % of the variance of attention scores is drift in layer 2",
+            "Up to 40 % of the variance of scores within rows is drift in layer 2",
             attended("drift_share", 0.3, 0.4),
             attended("drift_share", 0.4),
         ),
@@ -226,15 +226,15 @@ FOUND: Table = {
     ),
     HEADLINE: (
         (
-            "40 % of the variance of attention scores is drift.",
+            "40 % of the variance of scores within rows is drift.",
             share(0.4),
             share(0.4, 0.21),
         ),
         ("is drift (cross term −0.3, so no clean split).", share(0.4, -0.3), share(0.4, -0.2)),
-        ("scores is drift", share(0.021), share(0.02)),
-        ("scores is drift", share(0.4), share(0.4, null=NAN)),
+        ("within rows is drift", share(0.021), share(0.02)),
+        ("within rows is drift", share(0.4), share(0.4, null=NAN)),
         (
-            "Up to 40 % of the variance of attention scores is drift in layer 2.",
+            "Up to 40 % of the variance of scores within rows is drift in layer 2.",
             attended("drift_share", 0.3, 0.4),
             share(0.4),
         ),

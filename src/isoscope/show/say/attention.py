@@ -68,7 +68,7 @@ def _share(found: list[SiteReading], shares: list[SiteReading], aside: list[str]
         aside = [*aside, f"cross term {cross.number}, so no clean split"]
     most, at = ("up to ", f" in layer {top.layer}") if len(shares) > 1 else ("", "")
     brackets = f" ({'; '.join(aside)})" if aside else ""
-    return f"{most}{percent(top.value)} of the variance of attention scores is drift{at}{brackets}"
+    return f"{most}{percent(top.value)} of the variance of scores within rows is drift{at}{brackets}"
 
 
 def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
