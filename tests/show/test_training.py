@@ -276,7 +276,7 @@ def test_sentences_speak_of_all_steps_though_figures_leave_some_out() -> None:
     text = page(a_training(), rows, facts(steps)).replace(carried(), "")
     assert f"the lowest is 0.0001 at step {left_out}" in text
     assert f"a peak of 0.9 in layer 1 at step {left_out}" in text
-    assert text.count(f"a peak of 0.9 in layer 1 at step {left_out}") == 2  # the headline's as well
+    assert text.count(f"a peak of 0.9 in layer 1 at step {left_out}") == 3  # the headline's as well
     assert set(of.rows.step) == set(of.axis.steps) == {r.step for r in of.readings}
 
 
@@ -329,7 +329,7 @@ def test_a_run_that_broke_is_told_by_what_it_was_before() -> None:
     readings = read(rows)
     assert max(r.step for r in while_whole(readings) if r.step is not None) == 100
     assert first_not_finite(read(watched(STEPS))) is None
-    assert headline(watched(STEPS)).startswith("Between step 0 and step 400 of small")
+    assert headline(watched(STEPS)).startswith("From step 0 to step 400 of small")
 
 
 def test_a_nan_that_passes_does_not_end_the_story() -> None:

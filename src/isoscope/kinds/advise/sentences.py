@@ -105,8 +105,8 @@ def _filled(text: str, found: Findings) -> str:
 def describe(found: Findings) -> Lines:
     """Where cosines lie, how variance spreads, lengths, copies, hubs, and what could not be used."""
     before = found.before
-    text = "Nine in ten cosines lie between {lie}; their mean is {mean}. Without a common direction it is 0."
-    yield _filled(text, found), [before.cosine, *_ends(before)]
+    text = f"Nine in ten cosines lie between {between(before)}; their mean is {before.cosine.measured}."
+    yield f"{text} Without a common direction it is 0.", [before.cosine, *_ends(before)]
     rank, score = before.rank, before.isoscore
     if rank.known:
         narrow = rank.value < limits.NARROW * rank.null

@@ -32,7 +32,8 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
     whole = differences[(differences["layer"] == 0) & differences["value"].notna()]
     asked = whole[~whole["control"].astype(bool)]  # controls are not what is asked about
     if asked.empty:
-        return f"Nothing can be compared: no arm has seeds and entropies in common with {arms[0]}."
+        reference = arms[0] if arms else "another"
+        return f"Nothing can be compared: no arm has seeds and entropies in common with {reference}."
     if asked["low"].isna().all():
         return (
             f"Too few seeds for an interval ({int(asked['n'].max())}): no arm can be compared with {arms[0]}."
