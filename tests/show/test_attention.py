@@ -160,8 +160,8 @@ def test_no_colour_has_two_pairs() -> None:
 
 def test_the_drift_is_told_with_what_it_does_and_its_control() -> None:
     assert said(attended()) == (
-        "Up to 67 % of the variance of the scores within rows is drift in layer 4 (by chance 0.1 %); without "
-        "the mean query the normalised entropy rises there from 0.48 to 0.90, without a random vector of the "
+        "Up to 67 % of the variance of scores within rows is drift in layer 4 (chance 0.1 %). Without the "
+        "mean query the normalised entropy there rises from 0.48 to 0.90; without a random vector of the "
         "same length it stays at 0.49. The sink of layers 1–4 is carried by the mean query: the first token "
         "takes 0.30, without the mean query 0.009 (chance 0.008), without a random vector 0.28."
     )
@@ -178,7 +178,7 @@ def changed(rows: list[Row], **values: float) -> list[Row]:
 
 def test_a_control_that_moves_and_a_split_that_is_not_clean_are_told() -> None:
     text = said(changed(attended(), normalised_entropy_without_random=0.8, cross_term=-0.4))
-    assert "by chance 0.1 %; cross term −0.4, so no clean split)" in text
+    assert "(chance 0.1 %; cross term −0.4, so no clean split)" in text
     assert "of the same length it goes to 0.80." in text
     near = said(changed(attended(), normalised_entropy_without_drift=0.483))
     assert "the normalised entropy there is" in near
@@ -217,7 +217,7 @@ def test_a_sink_that_stays_is_told_beside_one_that_is_carried() -> None:
 def test_the_headline_gains_a_sentence_on_the_attention_of_one_model() -> None:
     own = headline(frame(layered("m")))
     assert headline(frame([*layered("m"), *attended(heads=2)])) == (
-        f"{own} Up to 67 % of the variance of the scores within rows is drift (layer 4); "
+        f"{own} Up to 67 % of the variance of scores within rows is drift in layer 4; "
         "the sink of layers 1–4 is carried by the mean query."
     )
     steps = [r for step in (0, 5) for r in attended(step=step, depth=1)]
@@ -232,10 +232,8 @@ def test_cross_attention_is_told_after_self_attention() -> None:
     rows = attended() + attended(kind=CROSS, depth=2)
     own, cross = said(rows, "attention").split(" Cross-attention: ")
     assert own == said(attended(), "attention")
-    assert own.startswith(
-        "The normalised entropy of attention lies between 0.483 (95 % interval 0.482–0.484)"
-    )
-    assert "in layer 4 and 0.683 (0.682–0.684) in layer 1; even attention has 1." in own
+    assert own.startswith("The normalised entropy of attention is 0.483 (95 % interval 0.482–0.484)")
+    assert "in layer 4 to 0.683 (0.682–0.684) in layer 1; even attention has 1." in own
     assert cross.startswith("the normalised entropy")
     alone = said(attended(kind=CROSS), "attention")
     assert alone == own
@@ -248,16 +246,16 @@ def test_queries_and_keys_are_counted_by_the_side_their_means_point_to() -> None
     )
     text = said(attended(heads=3), "queries")
     assert text.startswith(
-        "In units of the mean length, the mean query is up to 0.767 (layer 4, by chance 0.03)"
+        "In units of the mean length, the mean query is up to 0.767 in layer 4; chance gives 0.03."
     )
     cosines = [r.value for r in attended(heads=3) if r.measure == "query_key_cosine" and r.head is not None]
     along, against = sum(c > 0.001 for c in cosines), sum(c < -0.001 for c in cosines)
-    assert f"In {along} of 12 heads" in text
-    assert text.endswith(f"in {against} to opposite sides.")
+    assert f"the same side in {along} of 12 heads" in text
+    assert text.endswith(f"to opposite sides in {against}.")
 
 
 def test_rows_that_were_left_out_are_told_once() -> None:
     sick = [row("blind_rows", 3, kind="attention", layer=i, head=h) for i in (2, 3) for h in (None, 0, 1)]
     assert said(sick, "health") == (
-        "In the attention of layers 2–3 of m, up to 3 queries are without a key to see, and left out."
+        "Left out in the attention of layers 2–3 of m: queries without a visible key (3)."
     )

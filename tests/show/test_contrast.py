@@ -55,28 +55,28 @@ def test_the_headline_names_who_differs_and_how_surely(fitted: Fitted) -> None:
     (drift, *_) = [each for each in findings(whole(fitted), TOLD) if each.startswith("Relative drift")]
     assert "higher with qk-norm (" in drift
     assert "control (" in drift  # in its sentence, though not in the headline
-    assert "not told apart: <i>same</i>" in drift
-    assert span(whole(fitted)).startswith("Shaded: the entropies that every arm reached from every seed, 0.3")
+    assert "indistinguishable: <i>same</i>" in drift
+    assert span(whole(fitted)).startswith("Shaded: the entropies that all arms reached, 0.3")
 
 
 def test_what_cannot_be_said_is_not_said(rows: pd.DataFrame) -> None:
     few = rows[rows.revision.str.endswith(("seed 0", "seed 1"))]
     found = fit(few, "softmax")
     assert finding(found.differences, found.arms, TOLD) == (
-        "2 seeds: too few for an interval, so no arm can be told from softmax."
+        "Too few seeds for an interval (2): no arm can be compared with softmax."
     )
-    assert all("too few seeds to tell" in each for each in findings(whole(found), TOLD))
+    assert all("too few seeds" in each for each in findings(whole(found), TOLD))
     apart = fit(made(planted, shift={"qk-norm": 0.6}), "softmax")
     assert finding(apart.differences, apart.arms, TOLD) == (
-        "No arm has entropies in common with softmax: nothing can be compared."
+        "Nothing can be compared: no arm has seeds and entropies in common with softmax."
     )
     assert "no number: qk-norm (no common range of entropies)" in findings(whole(apart), TOLD)[0]
     assert span(whole(apart)) == "Not all arms have a range of entropies in common; none is shaded."
     nothing = fit(frame([]), "softmax")
-    assert finding(nothing.differences, nothing.arms, TOLD) == "Nothing can be compared yet."
+    assert finding(nothing.differences, nothing.arms, TOLD).startswith("Nothing can be compared")
     same = fit(made(lambda arm, seed, layer, at: seed - at), "softmax")
     assert finding(same.differences, same.arms, TOLD).startswith(
-        "At the same entropy no arm can be told from"
+        "At the same entropy, no arm is distinguishable from"
     )
 
 

@@ -29,7 +29,7 @@ def test_words_speak_of_no_common_entropy(fitted: Fitted) -> None:
     assert told.startswith("The loss is higher with istar=1 (0.")
     assert told.endswith("than with none.")
     assert all("entropies" not in each for each in findings(whole, {}))
-    assert span(whole) == "Every trial lies at the entropy that it came to: arms differ in that as well."
+    assert span(whole) == "Arms were not matched, so they differ in entropy as well."
     assert telling(whole.iloc[0]).lines[-1] == "5 seeds"
     driven = fit(made(driven_lines), "softmax").differences
     assert not as_they_came(driven)
@@ -39,11 +39,12 @@ def test_what_cannot_be_said_is_not_said() -> None:
     rows, _ = planted()
     same = fit(rows[rows.measure == "trace"], "none")
     assert finding(same.differences, same.arms, {}) == (
-        "No arm can be told from none by its loss, its entropy, its drift or its anisotropy."
+        "No arm is distinguishable from none (loss, probe accuracy, normalised entropy, relative drift, mean "
+        "cosine between)."
     )
     apart = fit(rows[(rows.model == "none") == (rows.revision == "seed 0")], "none")
     assert finding(apart.differences, apart.arms, {}) == (
-        "No arm has a seed in common with none: nothing can be compared."
+        "Nothing can be compared: no arm has seeds and entropies in common with none."
     )
 
 

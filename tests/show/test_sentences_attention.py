@@ -55,64 +55,59 @@ FOUND: Table = {
             attended("normalised_entropy", 0.5, 0.6),
         ),
         (
-            "The normalised entropy of attention lies between 0.5 in layer 1 and 0.6 in layer 2; even",
+            "The normalised entropy of attention is 0.5 in layer 1 to 0.6 in layer 2; even",
             attended("normalised_entropy", 0.5, 0.6),
             attended("normalised_entropy", 0.5),
         ),
         (
-            "The first token takes 0.3 of a query’s attention; chance gives one key 0.01.",
+            "The share of attention on the first token is 0.3; chance gives 0.01.",
             attended("sink_mass", 0.3, null=0.01),
             attended("sink_mass", 0.3, null=NAN),
         ),
         (
-            "; chance gives one key",
-            attended("sink_mass", 0.3, null=0.01),
-            attended("sink_mass", 0.3, null=NAN),
-        ),
-        (
-            "Cross-attention: the first token takes 0.2",
+            "Cross-attention: the share of attention on the first token is 0.2",
             [*attended("sink_mass", 0.3), *attended("sink_mass", 0.2, kind=CROSS)],
             [*attended("sink_mass", 0.2), *attended("sink_mass", 0.3, kind=CROSS)],
         ),
         (
-            "takes up to 0.4 of a query’s attention, in layer 2",
+            "is up to 0.4 in layer 2",
             attended("sink_mass", 0.3, 0.4),
             attended("sink_mass", 0.4),
         ),
         (
-            "Cross-attention: the first token",
+            "Cross-attention: the share",
             [*attended("sink_mass", 0.3), *attended("sink_mass", 0.3, kind=CROSS)],
             attended("sink_mass", 0.3, kind=CROSS),
         ),
     ),
     DRIFT: (
         (
-            "40 % of the variance of the scores within rows is drift (by chance 1 %).",
+            "40 % of the variance of scores within rows is drift (chance 1 %).",
             share(0.4),
             share(0.4, null=NAN),
         ),
         (
-            "Up to 40 % of the variance of the scores within rows is drift in layer 2",
+            "Up to 40 % of the variance of scores within rows is drift in layer 2",
             attended("drift_share", 0.3, 0.4),
             attended("drift_share", 0.4),
         ),
         (
-            "(95 % interval 30 % to 50 %; by chance 0 %)",
+            "(95 % interval 30 % to 50 %; chance 0 %)",
             attended("drift_share", 0.4, half=0.1),
             attended("drift_share", 0.4),
         ),
         ("cross term 0.201, so no clean split", share(0.4, 0.201), share(0.4, 0.2)),
         ("so no clean split", share(0.4, -0.201), share(0.4, -0.2)),
         (
-            "; without the mean query the normalised entropy rises there from 0.50 to 0.52",
+            "Without the mean query the normalised entropy there rises from 0.50 to 0.52",
             entropies(0.5, 0.521, 0.5),
             entropies(0.5, 0.519, 0.5),
         ),
-        ("falls there from 0.52 to 0.50", entropies(0.521, 0.5, 0.5), entropies(0.519, 0.5, 0.5)),
-        ("rises there", entropies(0.25, 0.75, 0.25, 0.2), entropies(0.25, 0.75, 0.25, 0.25)),
-        ("falls there", entropies(0.75, 0.25, 0.25, 0.2), entropies(0.75, 0.25, 0.25, 0.25)),
-        (", without a random vector", entropies(0.5, 0.9, 0.5), entropies(0.5, 0.9, 0.5)[:-1]),
-        ("; without the mean query", entropies(0.5, 0.9, 0.5), entropies(0.5, 0.9, 0.5)[:-2]),
+        ("there falls from 0.52 to 0.50", entropies(0.521, 0.5, 0.5), entropies(0.519, 0.5, 0.5)),
+        ("there rises", entropies(0.25, 0.75, 0.25, 0.2), entropies(0.25, 0.75, 0.25, 0.25)),
+        ("there falls", entropies(0.75, 0.25, 0.25, 0.2), entropies(0.75, 0.25, 0.25, 0.25)),
+        ("; without a random vector", entropies(0.5, 0.9, 0.5), entropies(0.5, 0.9, 0.5)[:-1]),
+        ("Without the mean query", entropies(0.5, 0.9, 0.5), entropies(0.5, 0.9, 0.5)[:-2]),
         ("is drift (", share(0.4), share(0.4, null=NAN)),
         ("Up to", attended("drift_share", 0.3, 0.4), attended("drift_share", 0.4)),
         ("is drift in layer", attended("drift_share", 0.3, 0.4), attended("drift_share", 0.4)),
@@ -123,7 +118,7 @@ FOUND: Table = {
         ),
         ("there is 0.90, with it", entropies(0.5, 0.9, 0.5, half=None), entropies(0.5, 0.9, 0.5)),
         (
-            ", without a random vector of the same length it goes to 0.60",
+            "of the same length it goes to 0.60",
             entropies(0.5, 0.9, 0.604),
             entropies(0.5, 0.9, 0.596),
         ),
@@ -191,7 +186,7 @@ FOUND: Table = {
     ),
     "queries": (
         (
-            "In units of the mean length, the mean query is 0.5 (by chance 0.03) and the mean key is 0.4 (by",
+            "In units of the mean length, the mean key is 0.4; chance gives 0.03.",
             [
                 *attended("query_relative_drift", 0.5, null=0.03),
                 *attended("key_relative_drift", 0.4, null=0.03),
@@ -199,17 +194,17 @@ FOUND: Table = {
             attended("query_relative_drift", 0.5, null=0.03),
         ),
         (
-            "the mean query is up to 0.5 (layer 2, by chance 0.03).",
+            "the mean query is up to 0.5 in layer 2; chance gives 0.03.",
             attended("query_relative_drift", 0.4, 0.5, null=0.03),
             attended("query_relative_drift", 0.5, null=0.03),
         ),
         (
-            "In 1 of 1 heads the mean query and the mean key point to the same side, in 0 to opposite",
+            "The mean query and the mean key point to the same side in 1 of 1 heads, to opposite sides in 0.",
             bound("query_key_cosine", 0.001, 0.2, head=0),
             bound("query_key_cosine", 0.0, 0.2, head=0),
         ),
         (
-            "in 1 to opposite sides.",
+            "to opposite sides in 1.",
             bound("query_key_cosine", -0.2, -0.001, head=0),
             bound("query_key_cosine", -0.2, 0.0, head=0),
         ),
@@ -231,7 +226,7 @@ FOUND: Table = {
     ),
     HEADLINE: (
         (
-            "40 % of the variance of the scores within rows is drift.",
+            "40 % of the variance of scores within rows is drift.",
             share(0.4),
             share(0.4, 0.21),
         ),
@@ -239,7 +234,7 @@ FOUND: Table = {
         ("within rows is drift", share(0.021), share(0.02)),
         ("within rows is drift", share(0.4), share(0.4, null=NAN)),
         (
-            "Up to 40 % of the variance of the scores within rows is drift (layer 2).",
+            "Up to 40 % of the variance of scores within rows is drift in layer 2.",
             attended("drift_share", 0.3, 0.4),
             share(0.4),
         ),

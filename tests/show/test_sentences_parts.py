@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 
 from isoscope.results.row import Row
+from isoscope.show.say import families
 from tests.show.made import row
-from tests.show.said import Case, Table, cases, layers
+from tests.show.said import Case, Table, cases, layers, said
 
 NAN = math.nan
 INSIDE, SAME = "intra_similarity_adjusted", "self_similarity_adjusted"
@@ -27,10 +29,6 @@ def bands(
     return [row(f"{kind}_{who}", value, half=half, **at) for who, value in ((of, one), ("frequent", other))]
 
 
-def correlated(low: float, high: float, **at: object) -> list[Row]:
-    return [row("frequency_correlation", (low + high) / 2, low=low, high=high, **at)]
-
-
 def ranked(*values: float, drift: str = "drift", note: str = "nominal p = 0.02") -> list[Row]:
     """Rank correlations of so many models."""
     return [
@@ -42,33 +40,15 @@ def ranked(*values: float, drift: str = "drift", note: str = "nominal p = 0.02")
 FOUND: Table = {
     "dimensions": (
         (
-            "In layers 0–1, up to 2 dimensions vary far more than the rest (layer 1: dimension 7).",
-            layers("outlier_dimensions", 1, 2, note="dimension 7"),
-            layers("outlier_dimensions", 0, 2, note="dimension 7"),
+            "Dimensions that vary far more than the rest: up to 2 in layer 1 (dimension 7).",
+            layers("outlier_dimensions", 1, 2, half=None, note="dimension 7"),
+            layers("outlier_dimensions", 2, 2, half=None, note="dimension 7"),
         ),
         (
-            "In layer 0, 1 dimension varies far more than the rest (dimension 7).",
-            layers("outlier_dimensions", 1, note="dimension 7"),
-            layers("outlier_dimensions", 2, note="dimension 7"),
+            "Massive activations: 0.",
+            layers("massive_activations", 0, 0, half=None),
+            layers("massive_activations", 0, 1, half=None),
         ),
-        ("No dimension varies far more", layers("outlier_dimensions", 0), layers("outlier_dimensions", 0, 1)),
-        ("are no massive activations", layers("massive_activations", 0), layers("massive_activations", 0, 1)),
-        (
-            "2 massive activations stand in layer 2 (dimension 5), as many in layer 3, fewer in layer 1.",
-            layers("massive_activations", 0, 1, 2, 2, note="dimension 5"),
-            layers("massive_activations", 0, 2, 2, 2, note="dimension 5"),
-        ),
-        ("stands in layer 0.", layers("massive_activations", 1), layers("massive_activations", 1, note="d")),
-        ("fewer in", layers("massive_activations", 1, 2), layers("massive_activations", 2, 2)),
-        ("as many in", layers("massive_activations", 2, 2), layers("massive_activations", 1, 2)),
-        ("1 massive activation stands", layers("massive_activations", 1), layers("massive_activations", 2)),
-        ("largest single number", layers("largest_activation", 5), layers("largest_activation", NAN)),
-        (
-            "The largest single number is 9 (layer 1: dimension 5).",
-            layers("largest_activation", 8, 9, note="dimension 5"),
-            layers("largest_activation", 9, 8, note="dimension 5"),
-        ),
-        ("is 9 (layer 1).", layers("largest_activation", 8, 9), layers("largest_activation", 9)),
     ),
     "tokens": (
         (
@@ -83,7 +63,6 @@ FOUND: Table = {
             [*bands(0.5, 0.3), row("relative_drift_rare", 0.9, half=0.05, layer=1)],
             [*bands(0.5, 0.3), *bands(0.9, 0.3, layer=1)],
         ),
-        ("rare tokens lie further", correlated(-0.3, -0.001), correlated(-0.3, 0.0)),
         ("Frequent tokens drift further than rare tokens", bands(0.39, 0.5), bands(0.41, 0.5)),
         (
             "in layers 0–1, most in layer 1 (0.9 against 0.2)",
@@ -91,12 +70,12 @@ FOUND: Table = {
             [*bands(0.5, 0.41), *bands(0.9, 0.2, layer=1)],
         ),
         (
-            ", and frequent tokens drift further than rare tokens in layer 1",
+            "; frequent tokens drift further than rare tokens in layer 1",
             [*bands(0.5, 0.3), *bands(0.3, 0.5, layer=1)],
             [*bands(0.5, 0.3), *bands(0.5, 0.3, layer=1)],
         ),
         (
-            "Whether rare tokens or frequent tokens drift further cannot be told from chance at this n.",
+            "Which drift further is indistinguishable from chance: rare tokens or frequent tokens.",
             bands(0.5, 0.41),
             bands(0.5, 0.39),
         ),
@@ -107,150 +86,54 @@ FOUND: Table = {
             bands(0.5, 0.3),
         ),
         (
-            "In layer 0 rare tokens lie further along the mean (r = −0.15, 95 % interval −0.299 to −0.001).",
-            correlated(-0.299, -0.001),
-            correlated(-0.3, 0.0),
+            "The cosine of two vectors of one token, minus that of any two vectors, is 0.2 (95 % interval "
+            "0.091–0.3); chance gives 0.09.",
+            [row(SAME, 0.2, low=0.091, high=0.3, null=0.09)],
+            [row(SAME, 0.2, null=NAN)],
         ),
         (
-            "frequent tokens lie further along the mean",
-            correlated(0.001, 0.3),
-            correlated(0.0, 0.3),
+            "It is indistinguishable from chance.",
+            [row(SAME, 0.2, low=0.09, high=0.3, null=0.09)],
+            [row(SAME, 0.2, low=0.091, high=0.3, null=0.09)],
         ),
-        (
-            "−0.35 to −0.15, in layer 1)",
-            [*correlated(-0.3, -0.1), *correlated(-0.35, -0.15, layer=1)],
-            correlated(-0.35, -0.15, layer=1),
-        ),
-        (
-            "rare tokens lie further along",
-            correlated(-0.3, -0.1),
-            [row("frequency_correlation", -0.2)],
-        ),
-        (
-            "The vectors of one token in different sequences are more alike than any two by 0.2 in layer 0 "
-            "to 0.4 in layer 1 (cosine, without an interval).",
-            layers(SAME, 0.2, 0.4, half=None),
-            layers(SAME, 0.2, -0.4, half=None),
-        ),
-        (
-            "by −0.1 in layer 1 to 0.2 in layer 0, in layer 1 not beyond chance (cosine, without",
-            layers(SAME, 0.2, -0.1, half=None),
-            layers(SAME, 0.2, 0.001, half=None),
-        ),
-        (
-            "cannot be told to be more alike than any two: by −0.1 (cosine, without an interval).",
-            layers(SAME, -0.1, half=None),
-            layers(SAME, 0.1, half=None),
-        ),
+        ("cannot be compared with chance", [row(SAME, 0.2)], [row(SAME, 0.2, half=0.01)]),
     ),
     "sequences": (
         (
-            "Vectors of one sequence are more alike than any two by 0.2 (95 % interval 0.091–0.3); by chance "
-            "by 0.09.",
-            [row(INSIDE, 0.2, low=0.091, high=0.3, null=0.09)],
-            [row(INSIDE, 0.2, low=0.09, high=0.3, null=0.09)],
-        ),
-        (
-            "Vectors of one sequence cannot be told to be more alike than any two: by 0.2",
-            [row(INSIDE, 0.2, low=0.09, high=0.3, null=0.09)],
-            [row(INSIDE, 0.2, low=0.091, high=0.3, null=0.09)],
-        ),
-        (
-            ", in layer 1 not beyond chance; by chance",
+            "It is indistinguishable from chance in layer 1.",
             layers(INSIDE, 0.2, 0.09, null=0.09),
             layers(INSIDE, 0.2, 0.2, null=0.09),
         ),
-        ("more alike than any two by 0.2", layers(INSIDE, 0.2, null=NAN), layers(INSIDE, 0.01, null=NAN)),
-        ("; by chance by", layers(INSIDE, 0.2, null=0.09), layers(INSIDE, 0.2, null=NAN)),
         (
-            "Of a sequence, at least 0.7 (95 % interval 0.69–0.71) in layer 1 is left without its mean; 0 "
-            "would be a collapse to one vector.",
+            "The part of the norm left after subtracting a sequence’s mean is at least 0.7 (95 % interval "
+            "0.69–0.71) in layer 1; 0 would mean that its vectors coincide.",
             layers("rank_residual", 0.9, 0.7),
             layers("rank_residual", 0.7),
-        ),
-        ("sequence, 0.7 (95 % interval", layers("rank_residual", 0.7), layers("rank_residual", 0.9, 0.7)),
-    ),
-    "layers": (
-        (
-            "The arrangement changes most on the way into layer 1: its CKA with the layer before is 0.7, "
-            "without an interval.",
-            layers("cka_previous", 0.9, 0.7, 0.8),
-            layers("cka_previous", 0.7, 0.9, 0.8),
-        ),
-        (
-            "The arrangement changes most",
-            layers("cka_previous", 0.9, 0.7, 0.8),
-            layers("cka_previous", 0.7, 0.7, 0.70001),
-        ),
-        (
-            "From layer to layer the arrangement changes alike, CKA 0.7.",
-            layers("cka_previous", 0.7, 0.7, 0.70001),
-            layers("cka_previous", 0.7, 0.7, 0.8),
-        ),
-        (
-            "The last place, layer 2, has a CKA of 0.5 with the first layer.",
-            layers("cka_first", 1.0, 0.6, 0.5),
-            [*layers("cka_first", 1.0, 0.6, 0.5), row("cka_first", 0.4, kind="output")],
         ),
     ),
     "sample": (
         (
-            "Among nearest neighbours the dimension (TwoNN) is 8; of an isotropic cloud of as many vectors "
-            "90.",
-            [row("intrinsic_dimension", 8, null=90)],
-            [row("intrinsic_dimension", 8, null=NAN)],
-        ),
-        (
-            "an isotropic cloud of as many",
-            [row("intrinsic_dimension", 8, null=90)],
-            [row("intrinsic_dimension", 8, null=NAN)],
-        ),
-        (
-            "to 9 in layer 1; of an isotropic cloud of as many vectors 20 and 90.",
-            [row("intrinsic_dimension", 8, null=20), row("intrinsic_dimension", 9, layer=1, null=90)],
-            [row("intrinsic_dimension", 8, null=90), row("intrinsic_dimension", 9, layer=1, null=90)],
-        ),
-        (
-            "the dimension (TwoNN) is 8; of",
+            "is 8; an isotropic cloud has 0.",
             layers("intrinsic_dimension", 8, 8.0001, half=None),
             layers("intrinsic_dimension", 8, 9, half=None),
         ),
         (
-            "is 8 in layer 0 to 9 in layer 1; of",
-            layers("intrinsic_dimension", 8, 9, half=None),
-            layers("intrinsic_dimension", 8, 8.0001, half=None),
-        ),
-        (
-            "The uniformity of the directions is −3; it is −4 when they fill the sphere evenly and 0 when",
+            "The uniformity of directions is −3; 0 would mean that all coincide, and −4 that they fill the "
+            "sphere evenly.",
             [row("uniformity", -3, null=-4)],
             [row("uniformity", -3, null=NAN)],
-        ),
-        (
-            "is −3; it is 0 when all are one",
-            [row("uniformity", -3, null=NAN)],
-            [row("uniformity", -3, null=-4)],
         ),
     ),
     "partition": (
         (
-            "In units of the mean norm the partition isotropy is 0.3, where random directions give 0.9.",
-            [row("partition_isotropy_unit", 0.3, null=0.9)],
-            [row("partition_isotropy_unit", 0.3, null=NAN)],
-        ),
-        (
-            ", where random directions",
-            [row("partition_isotropy_unit", 0.3, null=0.9)],
-            [row("partition_isotropy_unit", 0.3, null=NAN)],
-        ),
-        (
-            "With the norms as they are the partition",
-            [row("partition_isotropy", 0.3)],
-            [row("partition_isotropy_unit", 0.3)],
+            "The partition isotropy of the vectors as they are is 0.3; random directions give 0.9.",
+            [row("partition_isotropy", 0.3, null=0.9)],
+            [row("partition_isotropy", 0.3), row("partition_isotropy_unit", 0.3)],
         ),
     ),
     "comparison": (
         (
-            "Mean cosine and drift, Spearman’s r over layers: −0.50 in m0 (8 layers, nominal p = 0.02).",
+            "Mean cosine and drift, Spearman’s r over layers: −0.50 (8 layers, nominal p = 0.02) in m0.",
             ranked(-0.5),
             ranked(-0.5, note="nominal p = 0"),
         ),
@@ -259,24 +142,41 @@ FOUND: Table = {
         ("(8 layers)", ranked(-0.5, note="a remark"), ranked(-0.5)),
         ("Mean cosine and relative drift, ", ranked(0.5, drift="relative_drift"), ranked(0.5)),
         (
-            "0.90 over all models",
+            "0.90 (16384 layers) over all models",
             [*ranked(0.5), row("spearman_drift", 0.9, model="all models", kind="comparison")],
             ranked(0.5, 0.9),
         ),
         (
-            "(m0) to",
+            "from 0.00 (8 layers, nominal p = 0.02) in m0 to 0.40",
             ranked(*(at / 10 for at in range(5))),
             ranked(*(at / 10 for at in range(4))),
         ),
         (
-            "Layers of one model are not independent, so p is nominal. When norms are equal the mean cosine "
-            "is about the square of the relative drift: those two are no independent evidence of each other.",
+            "Layers of one model are not independent, so p is nominal. With equal norms the mean cosine is "
+            "about the square of the relative drift: they are not independent evidence.",
             ranked(0.5),
             [row("pearson_drift", 0.5, kind="comparison")],
         ),
     ),
 }
 CASES = cases(FOUND)
+LINED = [  # every measure with a line, and the family that has it
+    (family, measure)
+    for family, known in families.FAMILIES.items()
+    for part in known.parts if not callable(part)
+    for measure in ((part,) if isinstance(part, str) else part)
+]  # fmt: skip
+CASES += [
+    Case(measure, words, partial(said, rows, family), str)
+    for family, measure in LINED
+    for kind in families.FAMILIES[family].kinds[:1] or ("norm",)
+    for rows in [layers(measure, 0.2, 0.4, null=0.1, kind=kind)]
+    for words in [families.LINES[measure].text.partition("{")[0]]
+]
+
+
+def test_every_line_belongs_to_a_family() -> None:
+    assert {measure for _, measure in LINED} == set(families.LINES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -49,7 +49,7 @@ def phrases(file: Path) -> Iterator[tuple[str, str]]:
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Line"
     ]
     for part in (part for line in lines for part in ast.walk(line) if isinstance(part, ast.Constant)):
-        for text in re.split(r"\{[^}]*\}", part.value):
+        for text in re.split(r"\{[^}]*\}", str(part.value)):
             if sum(map(str.isalpha, text)) >= LETTERS and " " in text.strip():
                 yield "Line", text.strip()
     for function in ast.walk(tree):

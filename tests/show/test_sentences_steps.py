@@ -43,25 +43,20 @@ TOUCH = [row("x", 0.1, low=0.0, high=0.2, step=0), row("x", 0.3, low=0.2, high=0
 
 STEPS: tuple[Line, ...] = (
     (
-        "From step 0 to step 100 the x rose from 0.1 to",
+        "From step 0 to step 100 the x rose from 0.10 to 0.12",
         by_steps(steps(0.1, 0.121)),
         by_steps(steps(0.1, 0.119)),
     ),
-    ("fell from 0.1", by_steps(steps(0.121, 0.1)), by_steps(steps(0.119, 0.1))),
+    ("fell from 0.12", by_steps(steps(0.121, 0.1)), by_steps(steps(0.119, 0.1))),
     ("The x rose", by_steps(steps(0.1, 0.3), spanned=False), by_steps(steps(0.1, 0.3))),
     ("From step", by_steps(steps(0.1, 0.3)), by_steps(steps(0.1))),
     ("the x", by_steps(steps(0.1, 0.3)), by_steps([*steps(0.1), row("x", 0.3, half=0.01, step=9, layer=1)])),
-    ("rose in layer 0 (from 0.1 to 0.3) and fell in layer 1 (", by_steps(BOTH), by_steps(BOTH[:2])),
-    ("rose everywhere, most in layer 1 (from 0.3 to 0.8)", by_steps(ATTENDED), by_steps(ATTENDED[::2])),
+    ("rose in layer 0 (from 0.10 to 0.30) and fell in layer 1 (", by_steps(BOTH), by_steps(BOTH[:2])),
+    ("rose everywhere, most in layer 1 (from 0.30 to 0.80)", by_steps(ATTENDED), by_steps(ATTENDED[::2])),
     (
-        "fell everywhere, most in layer 1 (from 0.9 to 0.2)",
+        "fell everywhere, most in layer 1 (from 0.90 to 0.20)",
         by_steps([*steps(0.5, 0.4), *steps(0.9, 0.2, layer=1)]),
         by_steps([*steps(0.9, 0.2), *steps(0.5, 0.4, layer=1)]),
-    ),
-    (
-        "most in layer 1 (from 0.9 to 0.2)",
-        by_steps([*steps(0.5, 0.4, half=None), *steps(0.9, 0.2, half=None, layer=1)]),
-        by_steps([*steps(0.9, 0.2, half=None), *steps(0.5, 0.4, half=None, layer=1)]),
     ),
     (
         "went from",
@@ -81,17 +76,21 @@ STEPS: tuple[Line, ...] = (
         by_steps(ATTENDED),
     ),
     (
-        "; in layer 1 no change can be told",
+        "; in layer 1 no change is distinguishable from chance",
         by_steps([*steps(0.1, 0.3), *steps(0.1, 0.1, layer=1)]),
         by_steps(BOTH),
     ),
     (
-        "shows no change that can be told from chance: 0.1, then 0.119",
+        "shows no change distinguishable from chance: 0.1, then 0.119",
         by_steps(steps(0.1, 0.119)),
         by_steps(steps(0.1, 0.119, half=None)),
     ),
-    ("went from 0.1 to 0.119.", by_steps(steps(0.1, 0.119, half=None)), by_steps(steps(0.1, 0.119))),
-    ("went from 0.1–0.3 to 0.4–0.8, most in layer 1 (from 0.3 to 0.8)", by_steps(BARE), by_steps(BARE[::2])),
+    (
+        "went from 0.1 to 0.119 (without intervals).",
+        by_steps(steps(0.1, 0.119, half=None)),
+        by_steps(steps(0.1, 0.119)),
+    ),
+    ("went from 0.1–0.3 to 0.4–0.8 (without intervals)", by_steps(BARE), by_steps(BARE[::2])),
     (
         "; on the way it had a peak of 0.55",
         by_steps(steps(0.3, WENT + 0.001, 0.5)),
@@ -193,17 +192,14 @@ APART = [change("jump", "a", 64, 32, 64), change("jump", "b", 999, 512, 999)]
 SHORT = row("changes", NAN, note="fewer than 8 checkpoints")
 SWEEP: tuple[Line, ...] = (
     (
-        "2 checkpoints from step 0 to step 1 were measured",
+        "Checkpoints measured: 2 from step 0 to step 1;",
         partial(opened, 2),
         partial(opened, 2, numbered=True),
     ),
-    ("1 checkpoint was measured", partial(opened, 1), partial(opened, 2)),
-    (", 1 failed", partial(opened, 2, 1), partial(opened, 2)),
-    ("failed", partial(opened, 2, 1), partial(opened, 2)),
-    ("and 1 may not be what it claims to be", partial(opened, 3, 0, 1), partial(opened, 3)),
-    ("2 may not be what they claim to be", partial(opened, 3, 0, 2), partial(opened, 3, 0, 1)),
-    ("nothing was found wrong with their files", partial(opened, 2), partial(opened, 2, examined=False)),
-    ("nothing was found wrong with its files", partial(opened, 1), partial(opened, 1, 0, 1)),
+    ("; failed: 1", partial(opened, 2, 1), partial(opened, 2)),
+    ("possibly not what they claim to be: 2", partial(opened, 3, 0, 2), partial(opened, 3, 0, 1)),
+    ("nothing wrong was found in their files", partial(opened, 2), partial(opened, 2, examined=False)),
+    ("nothing wrong was found in their files", partial(opened, 1), partial(opened, 1, 0, 1)),
     ("Fewer than 8 checkpoints.", partial(changes, SHORT), partial(changes, *JUMPS)),
     (
         "None of 40 series jumps or turns by more than it wanders and bends anyway.",
@@ -212,86 +208,91 @@ SWEEP: tuple[Line, ...] = (
     ),
     ("None of", changes, partial(changes, looked=None)),
     ("None of", changes, partial(changes, looked=0)),
-    ("chance marks about 40 of", partial(changes, *JUMPS, looked=4000), partial(changes, *JUMPS, looked=400)),
     (
-        "Between step 512 and step 999, 2 series change: c and d.",
-        partial(changes, *PLACES[:4]),
-        partial(changes, *PLACES[:3]),
+        "chance alone marks about 40,",
+        partial(changes, *JUMPS, looked=4000),
+        partial(changes, *JUMPS, looked=400),
     ),
-    ("Between step 9,000", partial(changes, *PLACES[2:]), partial(changes, *PLACES)),  # three places are told
+    # three places are told
     (
-        "series change",
+        "The largest group",
         partial(changes, *PLACES[:2]),
         partial(changes, PLACES[0], change("jump", "b", 99, 64, 128)),
     ),
     (
-        "5 of 400 series jump or turn; where none does, chance marks about 4 of so many, and many more where "
-        "shocks are of very different sizes.",
+        "5 of 400 series jump or turn; chance alone marks about 4, more where shocks differ much in size.",
         partial(changes, *JUMPS, looked=400),
         changes,
     ),
     ("1 of 40 series", partial(changes, JUMPS[0], change("turn", "a", 64, 32, 64)), partial(changes, *JUMPS)),
-    ("chance marks about 1 of", partial(changes, JUMPS[0]), partial(changes, JUMPS[0], looked=400)),
+    ("chance alone marks about 1,", partial(changes, JUMPS[0]), partial(changes, JUMPS[0], looked=400)),
     (
-        "Between step 32 and step 64, 2 series change: a and b.",
+        "The largest group (2) changes between step 32 and step 64: a and b.",
         partial(changes, *JUMPS[:2]),
         partial(changes, *APART),
     ),
     (
-        "series change",
+        "The largest group",
         partial(changes, *JUMPS[:2]),
         partial(changes, JUMPS[0], change("turn", "a", 64, 32, 64)),
     ),
-    ("a, b, c and 2 more measures.", partial(changes, *JUMPS), partial(changes, *JUMPS[:3])),
-    ("a, b, c and 1 more measure.", partial(changes, *JUMPS[:4]), partial(changes, *JUMPS)),
+    ("a, b, c and 2 more.", partial(changes, *JUMPS), partial(changes, *JUMPS[:3])),
     (
-        "The checkpoint of step 8 lies apart from its neighbours in 3",
+        "The checkpoint of step 8 differs from its neighbours in 3",
         partial(strays, 3, 30),
         partial(strays, 2, 9),
     ),
-    ("lies apart", partial(strays, 4, 40), partial(strays, 4, 41)),
-    ("step 16 lies apart", partial(strays, 3, 30, at=16), partial(strays, 4, 30, more=3)),
+    ("differs from its", partial(strays, 4, 40), partial(strays, 4, 41)),
+    ("step 16 differs", partial(strays, 3, 30, at=16), partial(strays, 4, 30, more=3)),
     (
-        "CKA with the last checkpoint is above 0.9 in layer 0 from the first",
+        "CKA with the last checkpoint is above 0.9 in layer 0 from step 0 on",
         partial(alike, 0.91),
         partial(alike, 0.9),
     ),
     ("layer 0 from step 100 on", partial(alike, 0.5, 0.91), partial(alike, 0.5, 0.91, 0.9, 0.95)),
     ("layer 0 from step 200 on", partial(alike, 0.5, NAN, 0.95), partial(alike, 0.5, 0.95, 0.95)),
     (
-        "layer 0 from step 100 on; layer 1 only at the last.",
-        partial(alike, 0.5, 0.95, others=[0.5, 0.5]),
+        "layer 0 from step 100 on and layer 1 from step 0 on.",
+        partial(alike, 0.5, 0.95, others=[0.95, 0.95]),
         partial(alike, 0.5, 0.95),
     ),
     ("CKA with the last", partial(alike, 0.95), alike),
-    ("layer 0 only at the last", partial(alike, 0.95, 0.9), partial(alike, 0.9, 0.95)),
     (
-        "Along training the entropy correlates with the drift of the queries at −0.90 in the median head; "
-        "with p < 0.01 it is 2 below 0, of 3 heads.",
+        "Along training, entropy and the drift of queries correlate with a median r of "
+        "−0.90 (p < 0.01 and r < 0 in 2, r > 0 in 0 of 3 heads).",
         partial(correlated, (-0.95, 0.001), (-0.9, 0.0099), (0.5, 0.01)),
         partial(correlated, (-0.95, 0.001), (-0.9, 0.01), (0.5, 0.01)),
     ),
-    ("< 0.01 it is 1 above 0, of", partial(correlated, (0.9, 0.001)), partial(correlated, (-0.9, 0.001))),
     (
-        "1 below 0 and 1 above",
+        "r < 0 in 0, r > 0 in 1 of 1 heads",
+        partial(correlated, (0.9, 0.001)),
+        partial(correlated, (-0.9, 0.001)),
+    ),
+    (
+        "r < 0 in 1, r > 0 in 1 of 2",
         partial(correlated, (0.9, 0.001), (-0.9, 0.001)),
         partial(correlated, (0.9, 0.001)),
     ),
     (
-        "at 0.90 in the median layer; in none of 1 layers can it be told from chance",
+        "r < 0 in 0, r > 0 in 0 of 1 layers",
         partial(correlated, (0.9, 0.01), heads=False),
         partial(correlated, (0.9, 0.009), heads=False),
     ),
-    ("in none of 1 heads", partial(correlated, (0.9, NAN)), partial(correlated, (0.9, 0.001))),
-    ("drift of the keys at", partial(correlated, (0.9, 0.1), side="key"), partial(correlated, (0.9, 0.1))),
+    ("r < 0 in 0, r > 0 in 0 of 1 heads", partial(correlated, (0.9, NAN)), partial(correlated, (0.9, 0.001))),
     (
-        "From checkpoint to checkpoint at",
+        "the drift of keys correlate",
+        partial(correlated, (0.9, 0.1), side="key"),
+        partial(correlated, (0.9, 0.1)),
+    ),
+    (
+        "From checkpoint to checkpoint, entropy",
         partial(correlated, (0.9, 0.1), end="_changes"),
         partial(correlated, (0.9, 0.1)),
     ),
     (
-        "Two slow series correlate whatever they are: p is told for as many independent checkpoints as "
-        "these are worth, and what holds from checkpoint to checkpoint no straight trend can make.",
+        "Two slow series correlate in any case: p is for the number of independent "
+        "checkpoints they are worth. No straight trend makes a correlation from "
+        "checkpoint to checkpoint.",
         partial(correlated, (0.9, 0.1)),
         correlated,
     ),

@@ -50,7 +50,10 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
     assert "holds the same weights as &lt;step1&gt; <small>twin</small>" in text and "<step1>" not in text
     assert "1 checkpoint could not be measured" in text and "cannot read it" in text
     assert text.index('id="integrity"') < text.index('id="directions"') < text.index('id="changes"')
-    assert "11 checkpoints from step 0 to step 1,000 were measured, 1 failed and 2 may not be" in text
+    assert (
+        "Checkpoints measured: 11 from step 0 to step 1,000; failed: 1; possibly not what they claim to be: 2"
+        in text
+    )
     sections = sections_of(folder)
     for panel in sections["directions"].large:
         (mark,) = [one for one in figure_of(panel).layout.annotations if "same weights" in str(one.hovertext)]
@@ -59,7 +62,7 @@ def test_what_is_wrong_stands_on_top_and_is_marked(tmp_path: Path) -> None:
 
 def test_no_headline_hangs_on_a_checkpoint_that_may_be_of_another_step(tmp_path: Path) -> None:
     steps = [0, 1, 2, 4, 1000]
-    said = "Between step 0 and step {} of small "
+    said = "From step 0 to step {} of small "
     assert said.format("1,000") in text_of(a_sweep(tmp_path / "a", steps))
     twin = a_sweep(tmp_path / "b", steps, findings={1000: [finding(1000)]})
     assert said.format("1,000") not in text_of(twin) and said.format(4) in text_of(twin)
@@ -76,8 +79,7 @@ def test_nothing_wrong_is_said_too(tmp_path: Path) -> None:
     text = text_of(a_sweep(tmp_path))
     assert "Nothing was found wrong with the files of 12 checkpoints" in text
     assert (
-        "12 checkpoints from step 0 to step 1,000 were measured and nothing was found wrong with their files."
-        in text
+        "Checkpoints measured: 12 from step 0 to step 1,000; nothing wrong was found in their files." in text
     )
     assert "could not be measured" not in text and '<a href="#integrity">Checkpoints</a>' in text
 
@@ -132,11 +134,11 @@ def test_entropy_with_drift_by_layer_and_by_head(tmp_path: Path) -> None:
     assert np.array(figure_of(section.maps[0]).data[0].z).shape == (3, 2)
     words = section.words
     assert (
-        "the drift of the queries at −0.90 in the median head; with p < 0.01 it is 6 below 0, of 6 heads"
+        "the drift of queries correlate with a median r of −0.90 (p < 0.01 and r < 0 in 6, r > 0 in 0 of 6"
         in words
     )
-    assert "at −0.20 in the median head; in none of 6 heads can it be told from chance" in words
-    assert "no straight trend can make" in words
+    assert "r of −0.20 (p < 0.01 and r < 0 in 0, r > 0 in 0 of 6 heads)" in words
+    assert "No straight trend makes" in words
 
 
 def test_heads_are_drawn_over_steps_with_their_drift(tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ def test_what_is_said_first() -> None:
     from isoscope.results.trajectory import Trajectory
 
     of = Trajectory(None, ("a",), (3,), {}, {})  # type: ignore[arg-type]
-    assert opening(of, (), examined=False) == "1 checkpoint was measured."
+    assert opening(of, (), examined=False) == "Checkpoints measured: 1."
 
 
 def test_page_and_figures_for_print_are_written_the_same_each_time(tmp_path: Path) -> None:

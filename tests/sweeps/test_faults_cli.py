@@ -139,7 +139,7 @@ def test_a_fault_is_todays(isoscope: Call, tmp_path: Path) -> None:
         (
             ["step0"],
             "1 checkpoint: it is not broken",
-            "1 checkpoint was measured and nothing was found wrong with its",
+            "Checkpoints measured: 1; nothing wrong was found in their files",
         ),
         (
             ["step0", "step10", "step20"],

@@ -23,28 +23,19 @@ BEFORE, TOKENS, ALL_TOKENS = "before", "tokens", "all tokens"
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 
 # Where a word begins: each threshold is stated once.
-ROGUE_SHARE = (
-    0.5  # dimensions are called the cause where they carry more than half of the mean cosine together
-)
-MOST_ROGUE = 3  # more dimensions are not few (Timkey & van Schijndel 2021 tell the first three)
-STANDS_OUT = 2.0  # dimensions stand out with more than twice what the largest of a random direction carry
+ROGUE_SHARE = 0.5  # dimensions are the cause where they carry more than half of the mean cosine together
+MOST_ROGUE = 3  # more dimensions are not few (Timkey & van Schijndel 2021 report the first three)
 NARROW = 0.5  # of an isotropic cloud's effective rank: narrow below it; of its IsoScore: uneven below it
-EVEN = 0.8  # about as even as can be where both come to that much of an isotropic cloud's
-VERY_SKEWED = (
-    1.0  # skewness of how often a vector is a neighbour: above it a few are hubs; by chance it is 0.3
-)
 APART = 0.05  # mean cosines of tokens that differ by less are not worth a sentence, however sure they are
 SAME_LENGTH, UNLIKE_LENGTH = 0.001, 0.2  # lengths vary by less than the first, by more than the second
 MANY_COPIES = 0.01  # the share of the vectors from which on copies are told
 MANY_ANTI_HUBS = 0.1  # the share of the vectors that are nobody's neighbour, above which it is told
-PASSED = 5  # per cent of the pairs that the threshold of the example lets pass
 
 MEASURES = {
     "cosine": "mean_cosine_between", "drift": "relative_drift", "isoscore": "isoscore",
-    "rank": "effective_rank", "kept": "neighbours_kept", "hubness": "hub_skewness", "anti_hubs": "anti_hubs",
-    "norm": "mean_norm", "norm_variation": "norm_variation", "copies": "copies",
-    "constant": "constant_dimensions", "left_out": "left_out", "no_direction": "no_direction",
-    "frequent": "mean_cosine_frequent",
+    "rank": "effective_rank", "kept": "neighbours_kept", "anti_hubs": "anti_hubs", "norm": "mean_norm",
+    "norm_variation": "norm_variation", "copies": "copies", "constant": "constant_dimensions",
+    "left_out": "left_out", "no_direction": "no_direction", "frequent": "mean_cosine_frequent",
 }  # fmt: skip
 """The measure behind each reading of a space."""
 NONE = SiteReading(math.nan, 0, model="", step=None, kind="", layer=None, head=None, measure="", place=0)
@@ -65,7 +56,6 @@ class Space:
     isoscore: SiteReading = NONE
     rank: SiteReading = NONE
     kept: SiteReading = NONE
-    hubness: SiteReading = NONE
     anti_hubs: SiteReading = NONE
     norm: SiteReading = NONE
     norm_variation: SiteReading = NONE
@@ -140,9 +130,22 @@ class Findings:
         return self.crowded and (least > WEAK or most < STRONG)
 
     @property
-    def one_direction(self) -> bool:
-        """Whether what is left of a cone without the mean is under the convention, for certain."""
-        return self.one_cone and self.repaired("centre").cosine.below(WEAK)
+    def verdict(self) -> str:
+        """Which case this is; the tables of sentences have a text for each.
+
+        "one direction" is a cone of which less than `WEAK` is left without the mean, "several causes" one of
+        which more is left, each for certain; "cone" is one of which neither is known.
+        """
+        mean, left = self.before.cosine, self.repaired("centre").cosine
+        cases = {
+            "no interval": not mean.bounded,
+            "around 0": mean.below(WEAK),
+            "unclear": not self.crowded,
+            "groups": not self.one_cone,
+            "one direction": left.below(WEAK),
+            "several causes": left.above(WEAK),
+        }
+        return next((name for name, holds in cases.items() if holds), "cone")
 
     @property
     def rogue(self) -> int:

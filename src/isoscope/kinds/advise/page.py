@@ -7,7 +7,6 @@ import re
 from isoscope.formatting import short
 from isoscope.kinds.advise.figures import AS_IS, KEY, cosine_panel, ladder, numbers_panel
 from isoscope.kinds.advise.findings import Findings, findings
-from isoscope.kinds.advise.numbers import cosine, share
 from isoscope.kinds.advise.sentences import PARTS, Said, advice, headline
 from isoscope.results.store import RunFolder
 from isoscope.show.figures.panels import Panel
@@ -15,16 +14,17 @@ from isoscope.show.measures import Family
 from isoscope.show.page.page import page
 from isoscope.show.page.section import Section, explanations
 from isoscope.show.readings import unique
+from isoscope.show.say.shapes import percent
 
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
 _ISOTROPIC = "grey: an isotropic cloud"
 _REPAIRED = (  # what is shown of each space: reading, heading, remark, how it is written
-    ("cosine", "Mean cosine", _ISOTROPIC, cosine),
-    ("kept", "Nearest 10 kept", "grey: chance", share),
+    ("cosine", "Mean cosine", _ISOTROPIC, short),
+    ("kept", "Nearest 10 kept", "grey: chance", percent),
     ("rank", "Effective rank", _ISOTROPIC, short),
     ("drift", "Relative drift", _ISOTROPIC, short),
     ("isoscore", "IsoScore", _ISOTROPIC, short),
-    ("anti_hubs", "Nobody's neighbour", "grey: by chance", share),
+    ("anti_hubs", "Nobody's neighbour", "grey: by chance", percent),
 )
 
 
@@ -34,12 +34,15 @@ def page_of(folder: RunFolder) -> str:
     found = findings(rows, str(run.question.get("pool", "")))
     repaired = [panel for shown in _REPAIRED for panel in ladder(found, *shown)]
     said = advice(found)
-    texts = {part: _listed(said, part) for part in PARTS} | {"do": _listed(said, "do", "unknown")}
+    texts = {part: _listed(said, part) for part in PARTS} | {
+        "do": _listed(said, "do", "unknown"),
+        "repair": "",
+    }
     shown: tuple[tuple[str, str, str, list[Panel]], ...] = (
         ("space", "Cosines", "Where do they lie, now and after each repair?", [cosine_panel(found)]),
         ("do", PARTS["do"], "", []),
         ("cause", PARTS["cause"], "Dimensions and tokens", _causes(found)),
-        ("repair", PARTS["repair"], _SHOWN_OF, repaired),
+        ("repair", "What each repair would change", _SHOWN_OF, repaired),
     )
     sections = [
         Section(
@@ -71,8 +74,8 @@ def _causes(found: Findings) -> list[Panel]:
         ("these vectors", found.before.cosine, AS_IS),
     ]
     names, remark = ("dimension_share", "dimension_share_joined"), "grey: a direction that prefers none"
-    made = numbers_panel(shares, names, "Share of the mean cosine", remark, share)
+    made = numbers_panel(shares, names, "Share of the mean cosine", remark, percent)
     if found.tokens.cosine.known:
         bands = ("mean_cosine_rare", "mean_cosine_frequent", "mean_cosine_between")
-        made += numbers_panel(cosines, bands, "Mean cosine", "", cosine)
+        made += numbers_panel(cosines, bands, "Mean cosine", "", short)
     return made

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from isoscope.formatting import ABSENT, short, two
 from isoscope.kinds.advise.findings import Findings, findings
-from isoscope.kinds.advise.numbers import told
 from isoscope.kinds.advise.sentences import PARTS, advice, headline
 from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of, rows_of
 from isoscope.results.reading import Reading
@@ -14,7 +13,6 @@ from isoscope.results.store import RunFolder
 
 _HEADS = ("cosine between", "9 in 10\ncosines", "relative\ndrift", "effective\nrank", "IsoScore")
 _NEIGHBOURS = ("nearest 10\nkept", "nobody's\nneighbour")
-_ON_SCREEN = ("space", "cause", "do", "unknown")  # the table says what each repair would change
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
@@ -22,7 +20,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     rows = rows_of(folder, "no advice yet; `isoscope advise` makes it.")
     found = findings(rows, str(folder.run.question.get("pool", "")))
     said, notes = advice(found), notes_of(folder.facts())
-    parts = {part: "\n".join(one.text for one in said if one.part == part) for part in _ON_SCREEN}
+    parts = {part: "\n".join(one.text for one in said if one.part == part) for part in PARTS}
     texts = [f"\n{PARTS[part]}\n{text}" for part, text in parts.items() if text]
 
     def json() -> dict[str, object]:
@@ -41,7 +39,7 @@ def _table(found: Findings) -> Table:
         lie = " to ".join(two(space.quantiles[5].value, space.quantiles[95].value))
         numbers = (short(reading.value) for reading in (space.drift, space.rank, space.isoscore))
         shares = (_share(space.kept), _share(space.anti_hubs)) if there else ()
-        lines.append((space.label, told(space.cosine, "{} [{}, {}]"), lie, *numbers, *shares))
+        lines.append((space.label, space.cosine.said, lie, *numbers, *shares))
     columns = headed(("",), (*_HEADS, *(_NEIGHBOURS if there else ())))
     return Table(columns, tuple(lines), caption=caption, rules=frozenset({1}))
 

@@ -7,12 +7,13 @@ The column `model` names the repair. The change of a score is a measure of its o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from isoscope.formatting import short
+from isoscope.repair.impact.outcome import MAIN
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, name_of
@@ -22,16 +23,18 @@ AS_IT_IS = "as it is"
 ACROSS = "mean_cosine_between"
 """The geometry that scores are drawn against."""
 
-VERDICTS = {"helped": "▲", "hurt": "▼", "no difference": "·", "cannot matter": "=", "undefined": "?"}
-MAIN = ("spearman", "accuracy", "accuracy_ridge", "accuracy_unpenalised", "reciprocal_rank", "perplexity")
-"""The scores that stand for their tasks where there is room for one of each."""
+VERDICTS = {"hurt": "▼", "helped": "▲", "no difference": "·", "cannot matter": "=", "undefined": "?"}
+"""The sign of each verdict, in the order of the sentences: harm is reported before help."""
 
 Place = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """How one repair changed one score at one site: `by` how much; `x` is the anisotropy before and after."""
+    """How one repair changed one score at one site: `by` how much; `x` is the anisotropy before and after.
+
+    A `main` score stands for its task where there is room for one of each.
+    """
 
     place: Place
     measure: str
@@ -40,6 +43,7 @@ class Effect:
     after: float
     by: Reading
     x: tuple[float, float]
+    main: bool = True
 
     @property
     def verdict(self) -> str:
@@ -77,86 +81,65 @@ def ordered(folder: RunFolder) -> pd.DataFrame:
 
 
 def effects(rows: pd.DataFrame) -> list[Effect]:
-    """Every change in these rows, site by site."""
-    readings = sorted(read(rows), key=lambda r: _order((r.kind, r.layer)))
+    """Every change in these rows: layers by number, then the other sites."""
+    readings = sorted(read(rows), key=lambda r: (r.layer is None, r.layer or 0, r.kind))
     value = {(r.kind, r.layer, r.model, r.measure): r.value for r in readings}
+    main = {r.measure for r in readings if r.tag == MAIN}
     found = []
     for by in readings:
         if by.about:
             before, after = (value[by.kind, by.layer, name, by.about] for name in (AS_IT_IS, by.model))
-            x = [value.get((by.kind, by.layer, name, ACROSS), math.nan) for name in (AS_IT_IS, by.model)]
-            place = by.kind, by.layer
-            found.append(Effect(place, by.about, by.model, before, after, by, (x[0], x[1])))
+            x, y = (value.get((by.kind, by.layer, name, ACROSS), math.nan) for name in (AS_IT_IS, by.model))
+            place, is_main = (by.kind, by.layer), by.about in main
+            found.append(Effect(place, by.about, by.model, before, after, by, (x, y), is_main))
     return found
 
 
-def _order(place: Place) -> tuple[bool, int, str]:
-    """Layers by number, then the other sites."""
-    return place[1] is None, place[1] or 0, place[0]
-
-
 def places(found: Sequence[Effect]) -> list[Place]:
-    """The sites, in order."""
-    return sorted({each.place for each in found}, key=_order)
+    """The sites, in the order of the effects."""
+    return list(dict.fromkeys(each.place for each in found))
 
 
 def by_score(found: Sequence[Effect]) -> dict[tuple[Place, str], list[Effect]]:
-    """The effects by site and score, site by site."""
+    """The effects by site and score, in their order."""
     groups: dict[tuple[Place, str], list[Effect]] = {}
-    for each in sorted(found, key=lambda each: _order(each.place)):
+    for each in found:
         groups.setdefault((each.place, each.measure), []).append(each)
     return groups
 
 
-def is_main(measure: str) -> bool:
-    """Whether this score stands for its task."""
-    return measure.partition(".")[0] in MAIN
-
-
 def headline(found: Sequence[Effect], told: Told) -> str:
-    """Of the first task, which repair did most for it at the first site and at the last."""
-    main = [each for each in found if is_main(each.measure)]
-    first = [each for each in main if each.measure == main[0].measure]
-    there = places(first)
+    """How many repairs hurt and help the first task, at the first site and at the last."""
+    scores = by_score([each for each in found if each.main])
+    first = [own for own in scores.values() if own[0].measure == next(iter(scores))[1]]
     said = []
-    for place in dict.fromkeys([*there[:1], *there[-1:]]):
-        own = [each for each in first if each.place == place]
-        name = f"{own[0].site.capitalize()}: {name_of(own[0].measure, told)} is {short(own[0].before)}"
-        said.append(f"{name}; {_did(own)}.")
+    for own in first[:1] + first[1:][-1:]:
+        hurt, helped = ([each for each in own if each.verdict == word] for word in ("hurt", "helped"))
+        best = max(helped, key=lambda each: abs(each.by.value), default=None)
+        most = f" (most {best.repair}, to {short(best.after)})" if best else ""
+        score = f"{own[0].site.capitalize()}: {name_of(own[0].measure, told)} is {short(own[0].before)}"
+        counts = f"{len(hurt)} certainly hurt and {len(helped)} certainly help{most}"
+        said.append(f"{score}; of {len(own)} repairs, {counts}.")
     return " ".join(said) or "There is nothing to compare."
-
-
-def _did(own: Sequence[Effect]) -> str:
-    """How many of these repairs help, or that none can be told to."""
-    helped, hurt = ([each for each in own if each.verdict == word] for word in ("helped", "hurt"))
-    if helped:
-        best = max(helped, key=lambda each: abs(each.by.value))
-        some = f"{len(helped)} of {len(own)} repairs help{'s' * (len(helped) == 1)}, most {best.repair}"
-        return f"{some if len(own) > 1 else f'{best.repair} helps'}, to {short(best.after)}"
-    if len(own) == 1:
-        return f"{own[0].repair} {'hurts' if hurt else 'cannot be told to help or to hurt'}"
-    told = f"{len(hurt)} hurt{'s' * (len(hurt) == 1)}" if hurt else "and none to hurt"
-    return f"of {len(own)} repairs none can be told to help, {told}"
 
 
 def finding(found: Sequence[Effect], told: Told) -> str:
     """What the repairs did to the main score of each task at each site: a line each, verdicts in turn."""
     lines = []
-    for (_, measure), each in by_score([each for each in found if is_main(each.measure)]).items():
-        lines.append(f"{each[0].site}, {name_of(measure, told)} {short(each[0].before)}: {_verdicts(each)}.")
+    for own in by_score([each for each in found if each.main]).values():
+        score = f"{own[0].site}, {name_of(own[0].measure, told)} {short(own[0].before)}"
+        lines.append(f"{score}: {'; '.join(_verdicts(own))}.")
     return "\n".join(lines) or "There is nothing to compare."
 
 
-def _verdicts(effects: Sequence[Effect]) -> str:
-    parts = []
+def _verdicts(own: Sequence[Effect]) -> Iterator[str]:
     for verdict in VERDICTS:
-        alike = [each for each in effects if each.verdict == verdict]
-        alike.sort(key=lambda each: -abs(each.by.value))
+        alike = sorted((e for e in own if e.verdict == verdict), key=lambda e: -abs(e.by.value))
         sure = verdict in ("helped", "hurt")
         names = ", ".join(f"{each.repair} {each.told()}" if sure else each.repair for each in alike)
         if verdict == "no difference" and alike:
             least = max((each.by.high - each.by.low) / 2 for each in alike)
-            shown = f"one of {short(least, 2)} would have shown" if least else "all are alike"
-            verdict = f"no difference at n = {alike[0].by.n:,} ({shown})"
-        parts += [f"{verdict}: {names}"] if alike else []
-    return "; ".join(parts)
+            shown = f" (one of {short(least, 2)} would have shown)" if least else ""
+            verdict = f"no difference at n = {alike[0].by.n:,}{shown}"
+        if alike:
+            yield f"{verdict}: {names}"

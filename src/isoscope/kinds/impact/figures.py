@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from isoscope.kinds.impact.effects import AS_IT_IS, Effect, Place, by_score, is_main
+from isoscope.kinds.impact.effects import AS_IT_IS, Effect, Place, by_score
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
@@ -31,7 +31,7 @@ def colours_of(found: Sequence[Effect]) -> dict[str, Pair]:
 
 def drawable(found: Sequence[Effect]) -> list[Effect]:
     """The effects on main scores that have both ends."""
-    return [each for each in found if is_main(each.measure) and not math.isnan(each.x[0] + each.after)]
+    return [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
 
 
 def arrows(

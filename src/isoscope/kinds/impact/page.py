@@ -30,7 +30,7 @@ def page_of(folder: RunFolder) -> str:
     if charts:
         family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
         panels = [Panel((), chart.title, chart.remark, chart) for chart in charts]
-        main = unique([impact.ACROSS, *(each.measure for each in found if impact.is_main(each.measure))])
+        main = unique([impact.ACROSS, *(each.measure for each in found if each.main)])
         words, explained = f"{impact.finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(main, told)
         sections.append(Section("arrows", family, panels, words=words, key=shared, explained=explained))
     scores = impact.by_score(found)
@@ -45,7 +45,7 @@ def page_of(folder: RunFolder) -> str:
             name = next(iter(here.values()))[0].site
             asks, inner = "What did each repair change, and is that sure?", site not in (sites[0], sites[-1])
             family = Family(name.capitalize(), asks, (), folded=inner)
-            explained = explanations([m for m in here if not impact.is_main(m)], told)
+            explained = explanations([m for m, own in here.items() if not own[0].main], told)
             name = name.replace(" ", "-")
             sections.append(Section(name, family, panels, key=repaired, explained=explained))
     scored = [m for m in rows["measure"].unique() if told.get(m, {}).get("family") == "impact"]

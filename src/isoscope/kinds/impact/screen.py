@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from isoscope.formatting import short
-from isoscope.kinds.impact.effects import VERDICTS, Effect, effects, finding, is_main, ordered, places
+from isoscope.kinds.impact.effects import VERDICTS, Effect, effects, finding, ordered, places
 from isoscope.kinds.screen import WIDTH, Column, Screen, Table, headed, notes_of, rows_of
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, title_of
@@ -39,8 +39,8 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
 
 def _table(readings: Sequence[SiteReading], found: Sequence[Effect], told: Told) -> Table:
     """A line per repair: geometry, then scores with their changes."""
-    measures = unique(each.measure for each in found)
-    shown = sorted((m for m in measures if m not in _HUBS), key=lambda m: not is_main(m))
+    measures = unique(each.measure for each in sorted(found, key=lambda each: not each.main))
+    shown = [m for m in measures if m not in _HUBS]
     shown = [*shown[: _MOST - len(_HUBS)], *(m for m in _HUBS if m in measures)]
     geometry = [m for m in _GEOMETRY if any(r.measure == m for r in readings)]
     value = {(r.measure, r.model): short(r.value) for r in readings}

@@ -21,6 +21,8 @@ Array = np.ndarray[Any, Any]
 DRAWS = 2000
 ENDS = (2.5, 97.5)  # of a hundred
 HELPED, HURT, SAME, CANNOT, UNDEFINED = "helped", "hurt", "no difference", "cannot matter", "undefined"
+MAIN = "main"
+"""The tag of a score that stands for its task where there is room for one of each."""
 EQUAL = 1e-5  # of 1: how far what a reader gives may be off where a map cannot matter: a search ends near
 _WITHOUT = 0.05  # share of draws that may have no score
 _AT_ONCE = 1 << 21  # places that are drawn at a time
@@ -32,7 +34,7 @@ class Outcome:
 
     `score` takes places [b, n] among the units and gives the score of each row, [b]. `seen` is all that the
     reader gave, by which two outcomes are held to be equal. `reader` says what it is blind to, `sign` is −1
-    where less is better, `null` is chance.
+    where less is better, `null` is chance, `tag` is `MAIN` or empty.
     """
 
     measure: str
@@ -45,6 +47,7 @@ class Outcome:
     null: float = math.nan
     left_out: int = 0
     note: str = ""
+    tag: str = ""
 
     @cached_property
     def value(self) -> float:
@@ -57,7 +60,7 @@ class Outcome:
 
     def reading(self, seed: int) -> Reading:
         """The score with its 95 % interval."""
-        return Reading(self.value, self.n, self.null, *ends(self.drawn(seed)), self.note)
+        return Reading(self.value, self.n, self.null, *ends(self.drawn(seed)), self.note, self.tag)
 
 
 @lru_cache(maxsize=32)  # what was there before is held against every repair

@@ -29,7 +29,7 @@ from isoscope.repair.fit.sample import Sample
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.impact.impact import AS_IT_IS, Judged
 from isoscope.repair.impact.maps import cannot_matter_to_head
-from isoscope.repair.impact.outcome import Array, Outcome, changed
+from isoscope.repair.impact.outcome import MAIN, Array, Outcome, changed
 from isoscope.repair.keep.maps import Turned
 from isoscope.repair.keep.repair import Repair
 from isoscope.run.observe.observe import describe
@@ -137,7 +137,8 @@ def perplexity(speaker: Speaker, data: Data, repair: Repair | None = None, name:
         return found
 
     given, left_out = total / many, int((~kept).sum())
-    return Outcome(f"perplexity.{name}", "sequences", len(total), score, given, "head", -1, left_out=left_out)
+    named = f"perplexity.{name}", "sequences", len(total), score, given, "head", -1
+    return Outcome(*named, left_out=left_out, tag=MAIN)
 
 
 def in_place(repair: Repair) -> Repair:

@@ -15,11 +15,12 @@ import numpy as np
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.repair.impact.files import read_labelled, read_pairs, read_sought
-from isoscope.repair.impact.outcome import Array, Outcome
+from isoscope.repair.impact.outcome import MAIN, Array, Outcome
 from isoscope.repair.impact.probe import READERS, probe, refuse_one_class
 from isoscope.repair.impact.scores import refuse_constant_scores, retrieval, similarity
 
 FIFTH = 5
+_STANDING = ("spearman", "accuracy", "accuracy_ridge", "accuracy_unpenalised", "reciprocal_rank")
 Look = Callable[[Sequence[str]], Array]
 
 
@@ -123,7 +124,11 @@ def _called(outcome: Outcome, measure: str) -> Outcome:
 
 
 def _named(outcomes: Iterable[Outcome], task: str) -> list[Outcome]:
-    return [_called(each, f"{each.measure}.{task}") for each in outcomes]
+    """Scores named after their task; some stand for it."""
+    return [
+        replace(each, measure=f"{each.measure}.{task}", tag=MAIN if each.measure in _STANDING else "")
+        for each in outcomes
+    ]
 
 
 def hashed(parts: Sequence[str]) -> str:

@@ -30,10 +30,9 @@ def cost(facts: Facts) -> str:
 
 def told_once(facts: Facts) -> dict[str, dict[str, object]]:
     """Facts with the note on the budget at the last unit only: every unit repeats it, with newer numbers."""
-    noted = {unit: note for unit, known in facts.items() if (note := _budget_note(known))}
-    last = max(noted, key=_step, default="")
+    last = max((unit for unit, known in facts.items() if known.get("budget note")), key=_step, default="")
     return {
-        unit: {**known, "notes": [n for n in _notes(known) if unit == last or n != noted.get(unit)]}
+        unit: {**known, "notes": [n for n in _notes(known) if unit == last or n != known.get("budget note")]}
         for unit, known in facts.items()
     }
 
@@ -47,7 +46,3 @@ def _step(unit: str) -> float:
 def _notes(known: Mapping[str, object]) -> list[object]:
     told = known.get("notes")
     return [told] if isinstance(told, str) else list(told) if isinstance(told, list | tuple) else []
-
-
-def _budget_note(known: Mapping[str, object]) -> str:
-    return str(known.get("budget note") or "")

@@ -1,18 +1,19 @@
-"""The shapes of sentences: a range over sites, the topmost site, two groups compared.
+"""The shapes of sentences: a range over sites, the largest or smallest value, a test against chance.
 
 A sentence that only fills a shape is a `Line` of a table; one that judges is a function.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isoscope.formatting import ABSENT, short
-from isoscope.show.readings import SiteReading, ends, nulls, steps
+from isoscope.formatting import short
+from isoscope.show.readings import SiteReading, ends, nulls, numbered, where
 
 MOST_NAMED = 4
-"""So many models are named one by one; more are told by their range."""
+"""Up to this number models are named one by one; more are described by their range."""
 
 STRONG = 0.5
 """The mean cosine is ‖mean of x/‖x‖‖²: above .5 the shared direction outweighs all the rest together."""
@@ -25,37 +26,54 @@ GRADES = ("strongly anisotropic", "anisotropic", "weakly anisotropic")
 
 @dataclass(frozen=True)
 class Line:
-    """A sentence on one measure, of several sites and of one.
+    """A sentence on one measure; a clause with `{null}` follows where its null is known.
 
-    Its fields are the readings `{low}` and `{top}`, `{range}` between them, `{chance}` (the null of the
-    topmost), `{nulls}` (that of both), and `{null}`: the clause of that name, where its nulls are known.
+    The fields of its text are `{range}` (both ends with their sites), `{top}` and `{low}` (one end) and
+    `{note}` (of the top). Where it is `tested`, a second sentence says which sites do not exceed their null.
     """
 
-    many: str
-    one: str = ""
+    text: str
     null: str = ""
+    tested: bool = False
 
     def fill(self, found: list[SiteReading]) -> str:
         """The sentence on these readings."""
         top, low = ends(found)
-        fields = {"top": top, "low": low, "range": ranged(found)}
-        fields |= {"chance": short(top.null), "nulls": nulls(found) or ABSENT}
-        clause = self.null.format(**fields)
-        text = self.many if len(found) > 1 else self.one or self.many
-        return text.format(**fields, null="" if ABSENT in clause else clause)
+        fields = {"range": ranged(found), "top": one_end(top, "up to", found)}
+        fields |= {"low": one_end(low, "at least", found), "note": f" ({top.note})" if top.note else ""}
+        at = [top] if "{top}" in self.text else [low] if "{low}" in self.text else found
+        clause = self.null.format(null=nulls(at)) if nulls(at) else ""
+        return f"{self.text.format(**fields)}{clause}.{beyond_chance(found) if self.tested else ''}"
 
 
 def ranged(found: list[SiteReading]) -> str:
-    """The range of values with where its ends are; one value where writing shows no difference."""
+    """The range of values and where its ends are; one value where both are written alike."""
     top, low = ends(found)
     if len(found) == 1 or low.number == top.number:
         return low.measured
-    return f"{low.measured} in {low.at} to {top.brief} in {top.at}"
+    return f"{low.measured} in {places([low])} to {top.brief} in {places([top])}"
 
 
-def topmost(found: Sequence[SiteReading], most: str = "up to ") -> tuple[SiteReading, str]:
-    """The reading with the largest value, and the words before it where there are several."""
-    return max(found, key=lambda r: r.value), most if len(found) > 1 else ""
+def one_end(end: SiteReading, words: str, found: Sequence[SiteReading]) -> str:
+    """The value at one end of the range; where values differ, after these words and with its site."""
+    differ = len({r.number for r in found}) > 1
+    return f"{words} {end.measured} in {places([end])}" if differ else end.measured
+
+
+def beyond_chance(found: list[SiteReading]) -> str:
+    """A sentence on the sites whose interval does not lie above their null; empty where all do."""
+    rest = [r for r in found if not r.above(r.null)]
+    if not rest:
+        return ""
+    at = f" in {places(rest)}" if len(rest) < len(found) else ""
+    if any(r.bounded and math.isfinite(r.null) for r in rest):
+        return f" It is indistinguishable from chance{at}."
+    return f" Without both an interval and a null it cannot be compared with chance{at}."
+
+
+def places(readings: Sequence[SiteReading]) -> str:
+    """Layers by number, whatever is read there, since the section says what; other sites by name."""
+    return numbered(readings) if all(r.layer is not None for r in readings) else where(readings)
 
 
 def graded(cosine: float) -> str:
@@ -64,12 +82,13 @@ def graded(cosine: float) -> str:
     return strong if cosine > STRONG else middle if cosine >= WEAK else weak
 
 
-def latest(found: list[SiteReading]) -> tuple[list[SiteReading], int | None]:
-    """The readings of the last step, and that step, where there are several; else all of them."""
-    if len(steps(found)) < 2:
-        return found, None
-    last = steps(found)[-1]
-    return [r for r in found if r.step == last], last
+def percent(value: float) -> str:
+    """A share as a sentence has it: two digits.
+
+    >>> percent(0.4092), percent(0.00095)
+    ('41 %', '0.095 %')
+    """
+    return f"{short(100 * value, 2)} %"
 
 
 def capital(text: str) -> str:
@@ -78,10 +97,5 @@ def capital(text: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """The text with a small first letter, as it stands after a colon."""
-    return text[:1].lower() + text[1:]
-
-
-def joined(parts: Sequence[str]) -> list[str]:
-    """Clauses as one sentence; none where there is no clause."""
-    return [f"{capital('; '.join(parts))}."] if parts else []
+    """The text with a small first letter, as it stands after a colon; an acronym keeps its case."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
