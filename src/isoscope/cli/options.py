@@ -34,7 +34,7 @@ SHARED = {
     "layer": "output, or the number of a layer.",
     "pool": "mean, cls or last: one vector per sequence; token: every vector.",
     "array": "Which array or column, where a file of vectors has several.",
-    "measures": "Measures by name, separated by commas. [default: all; see `isoscope list measures`]",
+    "measures": "Measures by name, separated by commas, or all. [default: all but the costly ones]",
     "memory": "The most memory that records may take.",
     "seed": "Decides the jackknife groups and halves.",
     "seeds": "How many seeds; an interval takes three.",
