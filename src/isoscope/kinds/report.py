@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,10 @@ from isoscope.results.store import RunFolder, read_run, write_file
 
 if TYPE_CHECKING:
     from isoscope.show.draw.matplotlib.sheet import Offered
+
+
+FORMATS = ("svg", "pdf")
+"""In which figures are written beside a page."""
 
 
 class Reported(Protocol):
@@ -63,10 +68,14 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
 def figures(folder: RunFolder) -> dict[str, Offered]:
     """The figures of a run folder by name, the most important first; `offered.draw()` draws one.
 
-    It takes what `read_run` returned.
+    It takes what `read_run` returned. Figures are made from the sections of its page.
     """
+    from isoscope.show.page.printed import offered
+
+    if not folder.units():
+        return {}
     found: dict[str, Offered] = {}
-    for one in kind_of(folder.run.kind).figures(folder):
+    for one in offered(kind_of(folder.run.kind).sections(folder)):
         found.setdefault(one.name, one)
     return found
 
@@ -80,8 +89,20 @@ def write(folder: RunFolder) -> Written:
     except ImportError as missing:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
-        drawn |= kind.prints(folder) if kind.prints else {}
+        drawn |= _printed(folder, kind.prints) if kind.prints else {}
     except ImportError as missing:
         notes.append(f"no figure was written: {missing.name} is not installed")
     files = tuple(write_file(folder.path / name, body) for name, body in drawn.items())
     return Written(page, files, tuple(notes))
+
+
+def _printed(folder: RunFolder, patterns: tuple[str, ...]) -> dict[str, bytes]:
+    """The figures whose names match, in every format, by the name of their file."""
+    import matplotlib  # noqa: F401  where it is missing no figure is made
+
+    named = {name: one for name, one in figures(folder).items() if any(fnmatch(name, p) for p in patterns)}
+    return {
+        f"figures/{name}.{suffix}": one.bytes(suffix, "double")
+        for name, one in named.items()
+        for suffix in FORMATS
+    }

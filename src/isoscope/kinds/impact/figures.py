@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from isoscope.kinds.impact.effects import AS_IT_IS, Effect, Place, by_score, is_main
+from isoscope.kinds.impact.effects import AS_IT_IS, Effect, by_score, is_main
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
@@ -29,24 +29,14 @@ def colours_of(found: Sequence[Effect]) -> dict[str, Pair]:
     return {name: turned(at)[0] for at, name in enumerate(names)}
 
 
-def drawable(found: Sequence[Effect]) -> list[Effect]:
-    """The effects on main scores that have both ends."""
-    return [each for each in found if is_main(each.measure) and not math.isnan(each.x[0] + each.after)]
-
-
-def arrows(
-    found: Sequence[Effect], told: Measures, sites: Sequence[Place], joint: str = " · "
-) -> list[list[Chart | None]]:
-    """The score against the mean cosine, an arrow per repair: a row of charts per task, a column per site."""
-    charts = by_score(drawable(found))
+def arrows(found: Sequence[Effect], told: Measures) -> list[Chart]:
+    """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
+    drawn = [each for each in found if is_main(each.measure) and not math.isnan(each.x[0] + each.after)]
     return [
-        [
-            _arrows(effects, found, f"{title_of(measure, told)}{joint}{effects[0].site}")
-            if (effects := charts.get((site, measure)))
-            else None
-            for site in sites
-        ]
-        for measure in unique(each.measure for each in drawable(found))
+        _arrows(own, found, f"{title_of(measure, told)} · {own[0].site}")
+        for measure in unique(each.measure for each in drawn)
+        for (_, score), own in by_score(drawn).items()
+        if score == measure
     ]
 
 

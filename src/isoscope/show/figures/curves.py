@@ -93,7 +93,7 @@ def curves(
             one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
             series.append(replace(one, mark=MARKS[turn % len(MARKS)], dash=DASHES[turn % len(DASHES)]))
     if beside:
-        line = _curve(beside[0].measure, beside, beside, along, 0.0, SOFT)
+        line = _curve(beside[0].measure.replace("_", " "), beside, beside, along, 0.0, SOFT)
         series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
     return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
 

@@ -23,8 +23,6 @@ WIDTHS = {"single": 3.3, "double": 6.9}
 """Inches of a figure: one column of a paper, and its page."""
 STYLES = ("paper", "slide")
 KINDS = ("pdf", "svg", "png")
-FORMATS = ("svg", "pdf")
-"""In which runs write their figures themselves."""
 MOST_KEYS = 16
 _MOST_LETTERS = 34
 _TYPE = {"paper": 7.5, "slide": 11.0}  # points
