@@ -30,7 +30,7 @@ from isoscope.show.figures.step_axis import spaced, step_axis
 from isoscope.show.figures.trajectories import depths
 from isoscope.show.figures.weights import heads as weights
 from isoscope.show.figures.weights.planes import planes
-from isoscope.show.measures import MAIN, MAPS, Told, family_of
+from isoscope.show.measures import FAMILIES, MAIN, MAPS, Told, family_of, shown_in
 from isoscope.show.page.training import probed, step_panel
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 
@@ -69,7 +69,9 @@ def layers(
         rows = rows[rows["step"].isna() | (rows["step"] == rows.groupby("model")["step"].transform("max"))]
     elif shown:
         rows = rows[rows["step"].isin(spaced(shown, _MOST_STEPS))]
-    family = family_of(str(rows["measure"].iloc[0]), told or {})
+    named = unique(map(str, rows["measure"]))
+    together = (name for name in FAMILIES if all(shown_in(m, name, told or {}) for m in named))
+    family = next(together, "") or family_of(named[0], told or {})
     return _drawn(panels.figures(rows, family, told).panels, ax, legend)
 
 

@@ -57,7 +57,8 @@ def offered(sections: Sections) -> list[Offered]:
         name = _NAMES.get(section.family, section.id.replace("_", "-"))
         says = section.shown.asks or section.shown.heading
         found.append(_figure(name, says[:1].lower() + says[1:], _lines(section) or _maps(section)))
-    for measure, own in {**maps, **lines}.items():
+    for measure in unique([*lines, *maps]):
+        own = [*lines.get(measure, ()), *maps.get(measure, ())]
         found.append(replace(_figure(measure, own[0].heading, own), alone=True))
     return [one for one in found if one.charts]
 
@@ -79,9 +80,11 @@ def _maps(section: Section | WeightSection) -> list[Panel]:
 def _by_measure(
     sections: Sections, part: Callable[[Section | WeightSection], list[Panel]]
 ) -> dict[str, list[Panel]]:
-    """The panels of each measure in the first section that shows it."""
+    """The panels of each measure in the first section that shows it alone."""
     found: dict[str, list[Panel]] = {}
     for section in sections:
+        if section.family == "comparison":  # of one measure against another
+            continue
         own: dict[str, list[Panel]] = {}
         for panel in part(section):
             for measure in panel.measures:
