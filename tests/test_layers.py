@@ -33,7 +33,6 @@ ABOVE["repair"] = {*ABOVE["run"], "run"} - {"show", "measures"}
 ABOVE["papers"] = {*ABOVE["run"], "run", "sweeps", "lab"}
 ABOVE["plot"] = {"errors", "formatting", "results", "show", "kinds", "lab", "papers"}
 ABOVE["kinds"] = {*ABOVE["run"], "run", "sweeps", "lab", "repair", "papers"}
-ABOVE["kinds"] |= {"plot"}  # by name, in kinds/table.py
 ABOVE["integrations"] = {"errors", "results", "run"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 

@@ -90,16 +90,14 @@ def write(folder: RunFolder) -> Written:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
         drawn |= _printed(folder, kind.prints) if kind.prints else {}
-    except ImportError as missing:
-        notes.append(f"no figure was written: {missing.name} is not installed")
+    except (ImportError, IsoscopeError) as reason:
+        notes.append(f"no figure was written: {reason}")
     files = tuple(write_file(folder.path / name, body) for name, body in drawn.items())
     return Written(page, files, tuple(notes))
 
 
 def _printed(folder: RunFolder, patterns: tuple[str, ...]) -> dict[str, bytes]:
     """The figures whose names match, in every format, by the name of their file."""
-    import matplotlib  # noqa: F401  where it is missing no figure is made
-
     named = {name: one for name, one in figures(folder).items() if any(fnmatch(name, p) for p in patterns)}
     return {
         f"figures/{name}.{suffix}": one.bytes(suffix, "double")

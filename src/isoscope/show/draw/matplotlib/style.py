@@ -159,4 +159,4 @@ def legend_below(figure: Any, axes: Iterable[Any]) -> None:
 
 def no_matplotlib() -> IsoscopeError:
     """What is said where it is not installed."""
-    return IsoscopeError("a figure takes matplotlib, which is not installed: `pip install matplotlib`.")
+    return IsoscopeError("matplotlib is not installed, and figures take it: `pip install matplotlib`.")
