@@ -110,7 +110,8 @@ def test_a_layer_has_one_colour_whatever_the_measure() -> None:
 
 def test_layers_by_steps_has_every_cell(ax: Axes) -> None:
     rows = made_training.watched(LOOKS, broken_from=64)
-    plot.layers_by_steps(rows, MEASURE, ax=ax)
+    (chart,) = plot.figures(rows[rows.measure == MEASURE])["layers-by-steps"].charts
+    plot.draw(chart, ax)
     (mesh,) = ax.collections
     cells: Any = mesh.get_array()
     assert cells.shape == (5, len(LOOKS))
@@ -147,15 +148,14 @@ def test_a_large_map_is_a_picture(ax: Axes) -> None:
 
 def test_the_plane_has_every_head_in_its_regime(ax: Axes) -> None:
     rows = frame(made_weights.heads(3, 4))
-    plot.plane(rows, ax=ax, length=512)
+    plot.draw(plot.figures(rows)["plane"].charts[0], ax)
     traces = rows[(rows.measure == "trace") & rows["head"].notna()]
     points = [line for line in ax.lines if line.get_marker() not in ("None", "", None)]
     points = [line for line in points if np.isfinite(line.get_xdata()).all()]  # without the ring of the page
     assert sum(len(line.get_xdata()) for line in points) == len(traces)  # type: ignore[arg-type]
     x = np.concatenate([np.asarray(line.get_xdata(), float) for line in points])
     np.testing.assert_allclose(np.sort(x), np.sort(np.arcsinh(traces.value)))
-    with pytest.raises(IsoscopeError, match="nothing to draw"):
-        plot.plane(rows[rows.measure == "trace"], ax=ax)
+    assert "plane" not in plot.figures(rows[rows.measure == "trace"])
 
 
 def test_clouds_are_of_the_head_that_lies_furthest_out_or_of_the_one_asked_for(ax: Axes) -> None:
@@ -174,12 +174,10 @@ def test_clouds_are_of_the_head_that_lies_furthest_out_or_of_the_one_asked_for(a
 
 
 def test_scatter_has_a_dot_a_layer_and_the_first_is_hollow(ax: Axes) -> None:
-    plot.scatter(frame(made.compared()), ax=ax)
+    plot.draw(plot.figures(frame(made.compared()))["comparison"].charts[0], ax)
     assert len(lines(ax)["a"].get_xdata()) == len(lines(ax)["b"].get_xdata()) == 8
     white = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     assert sum(len(line.get_xdata()) for line in white) == 2  # type: ignore[arg-type]
-    with pytest.raises(IsoscopeError, match="nothing to draw"):
-        plot.scatter(frame([made.row("relative_drift", 0.1)]), ax=ax)
 
 
 def test_spectra_are_of_the_head_asked_for(ax: Axes) -> None:
@@ -193,7 +191,7 @@ def test_spectra_are_of_the_head_asked_for(ax: Axes) -> None:
         plot.eigenvalues(points, 1, 7, ax=ax)
 
 
-@pytest.mark.parametrize("name", ["layers", "steps", "heads", "layers_by_steps", "plane", "scatter"])
+@pytest.mark.parametrize("name", ["layers", "steps", "heads"])
 def test_nothing_to_draw_is_one_sentence(name: str, ax: Axes) -> None:
     nan = [
         made.row(MEASURE, math.nan, note="too few"),

@@ -72,12 +72,7 @@ def figures(folder: RunFolder) -> dict[str, Offered]:
     """
     from isoscope.show.page.printed import offered
 
-    if not folder.units():
-        return {}
-    found: dict[str, Offered] = {}
-    for one in offered(kind_of(folder.run.kind).sections(folder)):
-        found.setdefault(one.name, one)
-    return found
+    return offered(kind_of(folder.run.kind).sections(folder)) if folder.units() else {}
 
 
 def write(folder: RunFolder) -> Written:

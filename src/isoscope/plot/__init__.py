@@ -2,35 +2,36 @@
 
 Each takes rows as `frame()` gives them (or points as `points()` does) and an optional `ax`; without one it
 opens a figure of its own. Charts are those of the page. `told` is `run.measures`, for titles as the page has
-them. `figures` gives all figures of a run folder, and `draw` puts one of their charts on axes. Matplotlib is
-imported when something is drawn.
+them. `figures` gives all figures of a run folder or of rows, and `draw` puts one of their charts on axes.
+Matplotlib is imported when something is drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.formatting import listed
-from isoscope.kinds.report import figures
+from isoscope.kinds.report import figures as figures_of
 from isoscope.kinds.sweep.clouds import by_step
+from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
 from isoscope.show.draw.matplotlib.sheet import Offered
 from isoscope.show.draw.matplotlib.sheet import shown as draw
 from isoscope.show.draw.matplotlib.style import style
 from isoscope.show.figures import clouds as pictures
 from isoscope.show.figures import panels
-from isoscope.show.figures.comparison import scatter as compared
 from isoscope.show.figures.maps import maps_of
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import spaced, step_axis
 from isoscope.show.figures.trajectories import depths
 from isoscope.show.figures.weights import heads as weights
-from isoscope.show.figures.weights.planes import planes
 from isoscope.show.measures import FAMILIES, MAIN, MAPS, Told, family_of, shown_in
+from isoscope.show.page.page import sections_of
+from isoscope.show.page.printed import offered
 from isoscope.show.page.training import probed, step_panel
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Offered", "clouds", "draw", "eigenvalues", "figures", "heads", "layers", "layers_by_steps", "plane",
-    "propagation", "scatter", "steps", "style",
+    "Offered", "clouds", "draw", "eigenvalues", "figures", "heads", "layers", "propagation", "steps", "style",
 ]  # fmt: skip
 
 _MOST_STEPS = 6
@@ -48,6 +48,17 @@ _PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def figures(
+    run: RunFolder | pd.DataFrame, points: pd.DataFrame | None = None, told: Told | None = None
+) -> dict[str, Offered]:
+    """The figures of a run folder by name, the most important first; or those of rows, with their points."""
+    if isinstance(run, RunFolder):
+        return figures_of(run)
+    pictured = None if points is None else _in_units(points)
+    sections = sections_of(Run("training", "", {}, dict(told or {})), _checked(run), {}, pictured)
+    return offered(sections)
 
 
 def layers(
@@ -84,15 +95,17 @@ def steps(
     legend: bool = True,
 ) -> Axes:
     """Draw a measure of one model along the steps, with intervals and null: one line per layer."""
-    return _drawn([_along_steps(frame, measure, told or {}, mapped=False)], ax, legend)
-
-
-def layers_by_steps(
-    frame: pd.DataFrame, measure: str | None = None, *, ax: Axes | None = None, told: Told | None = None
-) -> Axes:
-    """Draw a map of layers and steps of one measure: one line of cells per layer, the first on top."""
-    panel = _along_steps(frame, measure, told or {}, mapped=True)
-    return _drawn([replace(panel, chart=replace(panel.chart, series=()))], ax, legend=False)
+    rows = _one_model(_rows(frame, measure, heads=False, kinds=(*_PLACED, "training")))
+    own = [r for r in read(rows) if r.step is not None]
+    if not own:
+        raise IsoscopeError("there is nothing to draw along steps: these rows have none.")
+    first = own[0].kind
+    if first in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
+        own = [r for r in own if r.kind == first]
+    axis = step_axis(r.step for r in own if r.step is not None)
+    places = depths(read(_checked(frame).drop_duplicates(["kind", "layer"])))
+    shown = [r for r in own if r.step in axis.steps]
+    return _drawn([step_panel(shown, axis, places, told or {}, mapped=False)], ax, legend)
 
 
 def heads(
@@ -110,21 +123,6 @@ def heads(
         raise unknown_name("kind of attention in these rows", kind, there)
     own = rows[rows["kind"] == (kind or there[0])]
     return _drawn(maps_of(own, unique(map(str, own["measure"])), told or {}), ax, legend=False)
-
-
-def plane(
-    frame: pd.DataFrame, *, length: int | None = None, ax: Axes | None = None, legend: bool = True
-) -> Axes:
-    """Draw the heads of one model by trace and scale of W.
-
-    `length` is the T of the regimes; without it the place of even attention, which hangs on it, is left out.
-    """
-    return _drawn(planes(_one_model(_checked(frame)), length), ax, legend)
-
-
-def scatter(frame: pd.DataFrame, *, ax: Axes | None = None, legend: bool = True) -> Axes:
-    """Draw the mean cosine of every layer against its relative drift, one colour per model."""
-    return _drawn(compared(_checked(frame)).panels, ax, legend)
 
 
 def clouds(
@@ -203,19 +201,6 @@ def _drawn(made: Sequence[Panel], ax: Axes | None, legend: bool) -> Axes:
     if not made:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of what this figure shows.")
     return draw(made[0].chart.named(made[0].heading), ax, legend=legend)
-
-
-def _along_steps(frame: pd.DataFrame, measure: str | None, told: Told, *, mapped: bool) -> Panel:
-    rows = _one_model(_rows(frame, measure, heads=False, kinds=(*_PLACED, "training")))
-    own = [r for r in read(rows) if r.step is not None]
-    if not own:
-        raise IsoscopeError("there is nothing to draw along steps: these rows have none.")
-    first = own[0].kind
-    if first in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
-        own = [r for r in own if r.kind == first]
-    axis = step_axis(r.step for r in own if r.step is not None)
-    sites = read(_checked(frame).drop_duplicates(["kind", "layer"]))
-    return step_panel([r for r in own if r.step in axis.steps], axis, depths(sites), told, mapped=mapped)
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:

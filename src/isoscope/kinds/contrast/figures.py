@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from isoscope.results.reading import Reading
-from isoscope.show.charts import Axis, Chart, Ground, Series, Told, turned
+from isoscope.show.charts import Chart, Ground, Series, Told, turned
 from isoscope.show.colours import GRID, Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
-
-_ROW, _ENDS = 24, 64  # pixels of an arm in a panel of differences, and of the axis below
+from isoscope.show.figures.curves import Dot, rows_of_changes
 
 
 def colours_of(arms: Sequence[str]) -> dict[str, Pair]:
@@ -32,12 +30,7 @@ def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[s
             Dot(arms.index(arm), arm, Reading(line["value"], line["n"], low=low, high=high), colours[arm],
                 telling(line), hollow=not sure, bar=bar)
         )  # fmt: skip
-    left = int(min(17 + 6.6 * max(map(len, arms), default=0), 170))
-    margin = {"l": left, "r": 12, "t": 8, "b": 40}
-    axis = Axis("difference", most=6)
-    return rows_of_dots(
-        arms, dots, axis, size=9, height=_ENDS + _ROW * len(arms), margin=margin, zero=True, keyed=False
-    )
+    return rows_of_changes(arms, dots, "difference")
 
 
 def telling(line: pd.Series) -> Told:

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from isoscope.kinds.impact.effects import AS_IT_IS, Effect, by_score, is_main
-from isoscope.show.charts import Axis, Chart, Series, Told, turned
+from isoscope.show.charts import Chart, Series, Told, turned
 from isoscope.show.colours import Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
+from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told as Measures
 from isoscope.show.measures import title_of
 from isoscope.show.readings import unique
 
-_ROW, _ENDS = 24, 64  # pixels of a repair in a panel of changes, and of its ends
 _HEIGHT = 280
 
 
@@ -75,9 +74,4 @@ def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
             Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
                 hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
         )  # fmt: skip
-    names = [each.repair for each in own]
-    margin = {"l": int(min(17 + 6.6 * max(map(len, names)), 170)), "r": 12, "t": 8, "b": 40}
-    height = _ENDS + _ROW * len(own)
-    return rows_of_dots(
-        names, dots, Axis("change", most=6), size=9, height=height, margin=margin, zero=True, keyed=False
-    )
+    return rows_of_changes([each.repair for each in own], dots, "change")

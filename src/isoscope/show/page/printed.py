@@ -32,8 +32,8 @@ _HEADS = {
 _LISTED = 2
 
 
-def offered(sections: Sections) -> list[Offered]:
-    """The figures of these sections: overviews, maps and pictures, one per section, one per measure."""
+def offered(sections: Sections) -> dict[str, Offered]:
+    """The figures of these sections by name: overviews, maps, pictures, one per section and per measure."""
     lines, maps = _by_measure(sections, _lines), _by_measure(sections, _maps)
     mapped = [panel for own in maps.values() for panel in own]
     both = [panel for own in lines.values() for panel in own if panel.chart.map and panel.chart.series]
@@ -60,7 +60,11 @@ def offered(sections: Sections) -> list[Offered]:
     for measure in unique([*lines, *maps]):
         own = [*lines.get(measure, ()), *maps.get(measure, ())]
         found.append(replace(_figure(measure, own[0].heading, own), alone=True))
-    return [one for one in found if one.charts]
+    named: dict[str, Offered] = {}
+    for one in found:
+        if one.charts:
+            named.setdefault(one.name, one)
+    return named
 
 
 def _lines(section: Section | WeightSection) -> list[Panel]:
