@@ -84,8 +84,7 @@ def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None
     sections = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
     assert [section.family for section in sections] == ["contrast", "trials", "layer-1", "layer-2", "layer-3"]
     assert [section.shown.folded for section in sections] == [False, False, True, True, True]
-    for section in sections[1:]:
-        layer = int(section.family[-1])
+    for layer, section in enumerate(sections[1:]):
         for panel in section.small:
             (measure,) = panel.measures
             own = fitted.points[(fitted.points.measure == measure) & (fitted.points.layer == layer)]

@@ -16,7 +16,6 @@ from isoscope.show.draw.matplotlib.style import (
     folded,
     keys_of,
     legend_below,
-    lines_of_keys,
     no_matplotlib,
     saved,
     small,
@@ -35,7 +34,6 @@ _SIDES, _TALL = (
 _INCHES = 0.5, 1 / 220  # of a line: whatever its panels, and per pixel of the highest of them on the page
 _LOWEST, _HIGHEST = 1.2, 3.0
 _TALLER = 1.3  # panels of a slide, whose type is larger
-_KEY = 1.55  # sizes of type that a line of the key takes
 _FULL = 0.9  # of a panel's width that a title may take
 _LETTER = 0.56  # of the size of type: the width of a letter, on average
 
@@ -103,11 +101,7 @@ class Offered:
             ax.set_title(folded(chart.title, letters), loc="left", fontsize=small(1.0))
         for ax in list(axes.flat)[len(shown) :]:
             ax.set_axis_off()
-        keys, height = keys_of(axes.flat), sum(heights)
-        if len(keys) > 1:
-            legend_below(figure, axes.flat)
-            height += lines_of_keys(list(keys), inches)[1] * _KEY * small(1.0) / 72 + 0.1
-        figure.set_size_inches(inches, height)
+        figure.set_size_inches(inches, sum(heights) + legend_below(figure, axes.flat, inches))
         return figure
 
 
