@@ -33,7 +33,6 @@ ABOVE["repair"] = {*ABOVE["run"], "run"} - {"show", "measures"}
 ABOVE["papers"] = {*ABOVE["run"], "run", "sweeps", "lab"}
 ABOVE["plot"] = {"errors", "formatting", "results", "show", "kinds", "lab", "papers"}
 ABOVE["kinds"] = {*ABOVE["run"], "run", "sweeps", "lab", "repair", "papers"}
-ABOVE["kinds"] |= {"plot"}  # by name, in kinds/table.py
 ABOVE["integrations"] = {"errors", "results", "run"}
 ABOVE["cli"] = {*ABOVE, "cli"}
 
@@ -220,7 +219,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[st
 
 def test_figures_are_made_without_a_renderer() -> None:
     modules = "show.figures.panels, show.figures.clouds, show.figures.weights.sections, kinds.block.figures"
-    modules += ", kinds.contrast.figures, kinds.impact.figures, kinds.advise.figures, kinds.sweep.printed"
+    modules += ", kinds.contrast.figures, kinds.impact.figures, kinds.advise.figures, kinds.sweep.marks"
     named = ", ".join(f"isoscope.{name}" for name in modules.split(", "))
     code = f"import sys; sys.modules['isoscope.show.draw'] = None; import {named}"
     assert not loaded_after(code) & DRAWERS

@@ -100,4 +100,4 @@ def test_without_matplotlib_it_says_what_to_install(
 
     monkeypatch.setattr(builtins, "__import__", absent)
     assert isoscope("figure", run).code == 0  # what there is can be told all the same
-    assert "takes matplotlib, which is not installed" in sentence(isoscope("figure", run, "layers"))
+    assert "matplotlib is not installed" in sentence(isoscope("figure", run, "layers"))

@@ -102,8 +102,8 @@ def page(folder: RunFolder) -> tuple[list[str], list[Any]]:
 
 
 def printed(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """Each figure for print: the texts and counts of marks on its axes, and the SHA-256 of its SVG."""
-    return {name: _printed(offered) for name, offered in figures(folder).items()}
+    """Each figure of several measures: texts and counts of marks on its axes, and the SHA-256 of its SVG."""
+    return {name: _printed(one) for name, one in figures(folder).items() if not one.alone}
 
 
 def _printed(offered: Any) -> dict[str, Any]:

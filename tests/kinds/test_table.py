@@ -33,11 +33,13 @@ TOY = {
     "def screen_of(folder, width):\n"
     "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
     "    return Screen((table, 'Toys are counted.'), lambda: {'rows': folder.frame()})\n",
-    "figures.py": "from isoscope.show.charts import Chart, Series\n"
-    "from isoscope.show.draw.matplotlib.sheet import Offered\n"
+    "sections.py": "from isoscope.show.charts import Chart, Series\n"
+    "from isoscope.show.figures.panels import Panel\n"
+    "from isoscope.show.measures import Family\n"
+    "from isoscope.show.page.section import Section\n"
     "CHART = Chart('toys', 'toy', 'number', [Series('toy', [1.0, 2.0], [1.0, 2.0])])\n"
-    "def figures_of(folder):\n"
-    "    return [Offered('toys', 'how many there are', [lambda: CHART])]\n",
+    "def sections_of(folder):\n"
+    "    return [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n",
     "explained.py": "EXPLANATIONS = {'toys': {'title': 'number of toys'}}\n",
     "__init__.py": "",
 }
@@ -55,7 +57,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
         "toy",
         page=Of("toys.page:page_of"),
         screen=Of("toys.screen:screen_of"),
-        figures=Of("toys.figures:figures_of"),
+        sections=Of("toys.sections:sections_of"),
         explains=Told(("toys.explained:EXPLANATIONS",)),
     )
     monkeypatch.setattr(table, "KINDS", (*KINDS, line))
@@ -89,7 +91,7 @@ def test_a_kind_that_is_not_in_the_table_is_shown_as_any_measured_run(toy: RunFo
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_name_of_the_table_is_there(kind: Kind) -> None:
-    functions = (kind.page, kind.screen, kind.figures, *([kind.prints] if kind.prints else []))
+    functions = (kind.page, kind.screen, kind.sections)
     assert all(callable(named(each.name)) for each in functions if isinstance(each, Of))
     assert all(told["title"] for told in kind.explains().values())
 

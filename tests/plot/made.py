@@ -30,6 +30,7 @@ def clouds(layers: int = 2, heads: int = 2, size: int = 7) -> pd.DataFrame:
                     x, y = random.standard_normal((2, size)) + 3 * layer * head
                     at = (picture, "attention", layer, head, series)
                     found.append(Points(*at, x.tolist(), y.tolist()))
+                found.append(Points(picture, "attention", layer, head, "share", [0.5], [0.4]))
     return points_frame(found)
 
 

@@ -25,11 +25,11 @@ NAMED = {
     "measure": ["layers", "heads", "clouds", "directions", "drift-and-norms", "spectrum", "attention"],
     "compare": ["layers", "comparison", "directions"],
     "cloud": ["values", "directions"],
-    "weights": ["layers", "heads", "plane", "eigenvalues", "propagation", "vocabulary", "norm"],
+    "weights": ["layers", "heads", "plane", "eigenvalues", "propagation", "vocabulary"],
     "training": ["steps", "layers-by-steps", "layers", "heads", "directions"],
     "sweep": ["steps", "layers-by-steps", "layers", "heads", "clouds"],
     "contrast": ["contrast", "trials"],
-    "block": ["block", "stages", "passes", "scores"],
+    "block": ["attention", "ends", "stages", "passes", "scores"],
 }
 
 
@@ -47,7 +47,7 @@ def test_a_run_has_its_figures_with_a_line_on_each(kind: str, folders: dict[str,
         assert name == one.name
         assert one.says
         assert "\n" not in one.says
-        assert one.panels
+        assert one.charts
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in NAMED.items() for name in names])
@@ -147,7 +147,7 @@ def test_names_are_written_as_they_are(tmp_path: Path) -> None:
     assert "_a$b_c$&lt;script&gt;x&lt;/script&gt;/ %s" in drawn  # no formula, no tag, not left out of the key
     assert "<script" not in drawn
     assert "A $x_1$ &lt;b&gt;" in drawn
-    assert there["comparison"].bytes("pdf").startswith(b"%PDF")
+    assert there["directions"].bytes("pdf").startswith(b"%PDF")
 
 
 def test_one_layer_and_values_that_are_not_there(tmp_path: Path) -> None:
@@ -187,10 +187,11 @@ def test_a_claim_is_drawn_from_its_charts(tmp_path: Path, monkeypatch: pytest.Mo
         def charts() -> list[Chart]:
             return [chart]
 
-    monkeypatch.setattr("isoscope.papers.paper.judged", lambda paper, folder: [Judged])
+    monkeypatch.setattr("isoscope.kinds.reproduce.screen.judged", lambda paper, folder: [Judged])
     run = open_run(tmp_path / "run", Run("reproduce", "paper", {"paper": "godey2024"}, {}))
+    run.write("toy-claim", frame([made.row("mean_cosine", 0.1)]), {})
     (one,) = figures(run).values()
-    assert (one.name, one.says) == ("toy-claim", "Toys are toys: as expected")
+    assert (one.name, one.says) == ("toy-claim", "toys are toys: as expected")
     (ax,) = one.draw().axes
     assert [text.get_text() for text in ax.texts] == ["chance"]
     assert b"Cosine $1$" in one.bytes("svg")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.axes import Axes
@@ -17,8 +18,7 @@ from matplotlib.colors import to_hex
 from isoscope import plot
 from isoscope.errors import IsoscopeError
 from isoscope.show.colours import SOFT
-from tests.lab.test_contrast_fit import made as trials
-from tests.plot.made import HOSTILE, LOOKS, block_rows, clouds, planted
+from tests.plot.made import HOSTILE, LOOKS, clouds
 from tests.show import made, made_training, made_weights
 from tests.typed import frame
 
@@ -36,22 +36,22 @@ def lines(ax: Any) -> dict[str, Any]:
 
 
 def test_layers_have_a_point_each_a_bar_where_there_is_an_interval_and_the_null(ax: Axes) -> None:
-    values = [0.1, 0.4, math.nan, 0.3]
+    values = [0.1, 0.4, 0.2, 0.3]
     rows = [made.row(MEASURE, v, layer=i, half=0.05 if i != 1 else None) for i, v in enumerate(values)]
     found = plot.layers(frame(rows), MEASURE, ax=ax)
     assert found is ax
     drawn = lines(ax)
     assert set(drawn) == {"m", "null"}
-    np.testing.assert_allclose(drawn["m"].get_ydata(), values)  # NaN is a gap, and not left out
+    np.testing.assert_allclose(drawn["m"].get_ydata(), values)
     assert list(drawn["m"].get_xdata()) == [0, 1, 2, 3]
     (bars,) = ax.collections
     ends = [path.vertices[:, 1] for path in bars.get_paths()]  # type: ignore[attr-defined]
-    np.testing.assert_allclose(ends, [(0.05, 0.15), (0.25, 0.35)])
+    np.testing.assert_allclose(ends, [(0.05, 0.15), (0.15, 0.25), (0.25, 0.35)])
     assert set(drawn["null"].get_ydata()) == {0.0}
     assert to_hex(drawn["null"].get_color()) == SOFT[0]
     low, high = ax.get_ylim()
     assert low < 0 < 0.4 < high
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "Mean cosine between")
+    assert (ax.get_xlabel(), ax.get_title(loc="left")) == ("layer", "Mean cosine between")
 
 
 def test_a_shallow_model_is_not_joined_to_the_output(ax: Axes) -> None:
@@ -64,19 +64,16 @@ def test_a_shallow_model_is_not_joined_to_the_output(ax: Axes) -> None:
     assert drawn["deep"].get_color() != drawn["shallow"].get_color()
 
 
-def test_one_layer_is_one_point(ax: Axes) -> None:
-    plot.layers(frame([made.row(MEASURE, 0.3, half=0.1)]), ax=ax)
-    assert len(lines(ax)["m"].get_xdata()) == 1
-    assert len(lines(ax)["null"].get_xdata()) == 1
+def test_one_layer_is_a_dot_beside_its_null(ax: Axes) -> None:
+    plot.layers(frame(made.clouds()), MEASURE, ax=ax)
+    assert list(lines(ax)["vectors.npy"].get_xdata()) == pytest.approx([0.31])
+    assert len(lines(ax)["null"].get_xdata()) == 1 and lines(ax)["null"].get_marker() == "|"
+    assert len(ax.collections) == 1
 
 
-def test_measures_share_axes_and_models_with_steps_do_not(ax: Axes) -> None:
-    group = ["sink_mass", "sink_mass_without_drift"]
-    plot.layers(frame(made.attended()), group, ax=ax)
+def test_measures_made_to_be_compared_share_axes(ax: Axes) -> None:
+    plot.layers(frame(made.attended()), ["sink_mass", "sink_mass_without_drift"], ax=ax)
     assert set(lines(ax)) == {"as it is", "without the mean query", "null"}
-    both = frame([*made.attended("a"), *made.attended("b")])
-    with pytest.raises(IsoscopeError, match="these rows are of 2 models"):
-        plot.layers(both, group, ax=ax)
 
 
 def test_names_in_the_key_are_plain_and_it_stands_beside_the_axes(ax: Axes) -> None:
@@ -91,14 +88,16 @@ def test_names_in_the_key_are_plain_and_it_stands_beside_the_axes(ax: Axes) -> N
 
 def test_steps_have_a_line_a_layer_with_gaps_alarms_and_null(ax: Axes) -> None:
     rows = made_training.watched(LOOKS, broken_from=64)
-    plot.steps(rows, MEASURE, ax=ax, alarms=[8])
+    plot.steps(rows, MEASURE, ax=ax)
     drawn = lines(ax)
-    assert set(drawn) == {"layer 0", "layer 1", "layer 2", "layer 3", "output", "null", "alarm"}
+    assert set(drawn) == {"layer 0", "layer 1", "layer 2", "layer 3", "output", "null"}
     assert len(drawn["layer 1"].get_ydata()) == len(LOOKS)
     assert np.isnan(drawn["layer 1"].get_ydata())[-1]
     assert not np.isnan(drawn["layer 0"].get_ydata()).any()
     assert len(ax.collections) == 5  # an interval a line
-    assert ax.get_xlabel() == "step, log scale"
+    both = rows.assign(model="other")
+    with pytest.raises(IsoscopeError, match="these rows are of 2 models"):
+        plot.steps(pd.concat([rows, both]), MEASURE, ax=ax)
 
 
 def test_a_layer_has_one_colour_whatever_the_measure() -> None:
@@ -111,7 +110,8 @@ def test_a_layer_has_one_colour_whatever_the_measure() -> None:
 
 def test_layers_by_steps_has_every_cell(ax: Axes) -> None:
     rows = made_training.watched(LOOKS, broken_from=64)
-    plot.layers_by_steps(rows, MEASURE, ax=ax)
+    (chart,) = plot.figures(rows[rows.measure == MEASURE])["layers-by-steps"].charts
+    plot.draw(chart, ax)
     (mesh,) = ax.collections
     cells: Any = mesh.get_array()
     assert cells.shape == (5, len(LOOKS))
@@ -148,16 +148,14 @@ def test_a_large_map_is_a_picture(ax: Axes) -> None:
 
 def test_the_plane_has_every_head_in_its_regime(ax: Axes) -> None:
     rows = frame(made_weights.heads(3, 4))
-    plot.plane(rows, ax=ax, length=512)
+    plot.draw(plot.figures(rows)["plane"].charts[0], ax)
     traces = rows[(rows.measure == "trace") & rows["head"].notna()]
     points = [line for line in ax.lines if line.get_marker() not in ("None", "", None)]
+    points = [line for line in points if np.isfinite(line.get_xdata()).all()]  # without the ring of the page
     assert sum(len(line.get_xdata()) for line in points) == len(traces)  # type: ignore[arg-type]
     x = np.concatenate([np.asarray(line.get_xdata(), float) for line in points])
     np.testing.assert_allclose(np.sort(x), np.sort(np.arcsinh(traces.value)))
-    with pytest.raises(IsoscopeError, match="the plane takes frobenius beside trace"):
-        plot.plane(rows[rows.measure == "trace"], ax=ax)
-    with pytest.raises(IsoscopeError, match="no trace is called 'tracé'"):
-        plot.plane(rows, measure="tracé", ax=ax)
+    assert "plane" not in plot.figures(rows[rows.measure == "trace"])
 
 
 def test_clouds_are_of_the_head_that_lies_furthest_out_or_of_the_one_asked_for(ax: Axes) -> None:
@@ -176,72 +174,10 @@ def test_clouds_are_of_the_head_that_lies_furthest_out_or_of_the_one_asked_for(a
 
 
 def test_scatter_has_a_dot_a_layer_and_the_first_is_hollow(ax: Axes) -> None:
-    plot.scatter(frame(made.compared()), ax=ax)
+    plot.draw(plot.figures(frame(made.compared()))["comparison"].charts[0], ax)
     assert len(lines(ax)["a"].get_xdata()) == len(lines(ax)["b"].get_xdata()) == 8
     white = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     assert sum(len(line.get_xdata()) for line in white) == 2  # type: ignore[arg-type]
-    with pytest.raises(IsoscopeError, match="no layer has both relative_drift and mean_cosine"):
-        plot.scatter(frame([made.row("relative_drift", 0.1)]), ax=ax)
-
-
-def test_dots_have_their_interval_and_null(ax: Axes) -> None:
-    plot.dots(frame(made.clouds()), [MEASURE, "mean_cosine"], ax=ax)
-    assert list(lines(ax)["vectors.npy"].get_xdata()) == pytest.approx([0.31, 0.33])
-    assert len(lines(ax)["null"].get_xdata()) == 2 and lines(ax)["null"].get_marker() == "|"
-    assert len(ax.collections) == 1
-
-
-def test_sites_stand_side_by_side(ax: Axes) -> None:
-    rows = frame([*made_weights.vocabulary(), *made_weights.vocabulary("output_vocabulary", 0.62)])
-    kinds = [str(kind) for kind in rows.kind.drop_duplicates()]
-    plot.sites(rows, "mean_cosine", kinds=kinds, ax=ax)
-    names = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert "input vocabulary" in names
-    assert len(names) == int((rows.measure == "mean_cosine").sum())
-
-
-def test_a_contrast_is_hollow_where_the_interval_holds_0(ax: Axes) -> None:
-    rows = trials(planted, seeds=3, arms=("softmax", "qk-norm", "same"))
-    plot.contrast(rows, "relative_drift", reference="softmax", ax=ax)
-    dots = [line for line in ax.lines if line.get_marker() == "o"]
-    assert [float(line.get_xdata()[0]) for line in dots] == pytest.approx([0.4, 0.0], abs=0.01)  # type: ignore[index]
-    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
-    assert ax.get_xlabel() == "difference from softmax"
-    with pytest.raises(
-        IsoscopeError, match="no arm in these rows is called 'softmx'; did you mean 'softmax'"
-    ):
-        plot.contrast(rows, reference="softmx", ax=ax)
-    with pytest.raises(
-        IsoscopeError, match="no quantity of these trials is called 'los'; did you mean 'loss'"
-    ):
-        plot.contrast(rows, "los", ax=ax)
-    with pytest.raises(IsoscopeError, match="no layer 9 is among these trials; there are: 0, 1, 2, 3"):
-        plot.contrast(rows, layer=9, ax=ax)
-
-
-def test_trials_stand_at_their_entropy(ax: Axes) -> None:
-    rows = trials(planted, seeds=3)
-    plot.trials(rows, "relative_drift", reference="softmax", layer=2, ax=ax)
-    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
-    assert [len(line.get_xdata()) for line in dots] == [9, 9]  # type: ignore[arg-type]
-    assert len(ax.patches) == 1  # the range that all arms reached
-    assert ax.get_ylabel()
-
-
-def test_a_block_has_a_curve_a_norm_with_intervals_over_seeds(ax: Axes) -> None:
-    rows = frame(block_rows())
-    plot.block(rows, "normalised_entropy", ax=ax)
-    assert set(lines(ax)) == {"post", "pre"}
-    np.testing.assert_allclose(lines(ax)["post"].get_ydata(), [0.99, 0.89, 0.79])
-    assert sum(len(bars.get_paths()) for bars in ax.collections) == 6
-    staged = plot.stages(rows, "pre")
-    assert set(lines(staged)) == {"enters", "mlp output", "leaves"}
-    passed = plot.passes(rows, "post")
-    assert len(lines(passed)) == 3
-    with pytest.raises(IsoscopeError, match="no norm in these rows is called 'poste'; did you mean 'post'"):
-        plot.passes(rows, "poste")
-    with pytest.raises(IsoscopeError, match="no quantity of this block is called 'mean_cosin'"):
-        plot.block(rows, "mean_cosin", ax=ax)
 
 
 def test_spectra_are_of_the_head_asked_for(ax: Axes) -> None:
@@ -255,7 +191,7 @@ def test_spectra_are_of_the_head_asked_for(ax: Axes) -> None:
         plot.eigenvalues(points, 1, 7, ax=ax)
 
 
-@pytest.mark.parametrize("name", ["layers", "steps", "heads", "layers_by_steps", "plane", "scatter", "dots"])
+@pytest.mark.parametrize("name", ["layers", "steps", "heads"])
 def test_nothing_to_draw_is_one_sentence(name: str, ax: Axes) -> None:
     nan = [
         made.row(MEASURE, math.nan, note="too few"),
@@ -271,7 +207,7 @@ def test_nothing_to_draw_is_one_sentence(name: str, ax: Axes) -> None:
 
 def test_the_reason_and_a_measure_that_is_not_there_are_told(ax: Axes) -> None:
     rows = frame([made.row(MEASURE, math.nan, note="too few"), made.row("drift", 1.0)])
-    with pytest.raises(IsoscopeError, match=r"has no value in these rows \(too few\)"):
+    with pytest.raises(IsoscopeError, match=r"has no value at sites in these rows \(too few\)"):
         plot.layers(rows, MEASURE, ax=ax)
     with pytest.raises(IsoscopeError, match="is called 'drif'; did you mean 'drift'"):
         plot.layers(rows, "drif", ax=ax)
@@ -289,11 +225,11 @@ def test_every_public_name_is_there_and_stays_what_it_is() -> None:
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before() -> None:
-    modules = "isoscope.plot, isoscope.cli.figure, isoscope.kinds.report, isoscope.plot.catalogue.catalogue"
+    modules = "isoscope.plot, isoscope.cli.figure, isoscope.kinds.report, isoscope.show.page.printed"
     code = f"import {modules}, sys; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(told.stdout.split())
-    assert "isoscope.plot.catalogue.catalogue" in loaded  # the look can see
+    assert "isoscope.show.page.printed" in loaded  # the look can see
     assert not loaded & {"matplotlib", "torch"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,6 @@ from isoscope.kinds.report import figures
 from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told
 from isoscope.show.draw.matplotlib.charts import draw, thinned
 from isoscope.show.draw.plotly.charts import figure, told_html
-from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.weights.sections import weight_sections
-from isoscope.show.measures import FAMILIES
-from isoscope.show.page.section import section_of
 from tests.plot.made import KINDS, folder
 
 NAN = math.nan
@@ -115,27 +110,8 @@ def test_ticks_that_would_touch_are_left_out_and_the_last_one_stays() -> None:
     assert thinned(few, axes.xaxis) == few
 
 
-def panels(kind: str, path: Path) -> Iterator[Panel]:
-    run = folder(path, kind)
-    rows, told = run.frame(), run.run.measures
-    for weighed in weight_sections(rows, run.points(), told, 512, lambda _, family: family):
-        yield from weighed.panels
-    for family in FAMILIES:
-        section = section_of(rows, told, None, family)
-        yield from section.panels if section else ()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_printed_can_be_shown_on_a_page(kind: str, tmp_path: Path) -> None:
     for one in list(figures(folder(tmp_path, kind)).values())[:14]:
-        drawn = go.Figure(figure(one.panels[0]()))  # plotly checks it
+        drawn = go.Figure(figure(one.charts[0]))  # plotly checks it
         assert drawn.data
-
-
-@pytest.mark.parametrize("kind", ["measure", "compare", "cloud", "weights"])
-def test_what_a_page_shows_can_be_printed(kind: str, tmp_path: Path) -> None:
-    found = list(panels(kind, tmp_path))
-    assert found
-    for panel in found:
-        axes = plotted(panel.chart)
-        assert axes.lines or axes.collections

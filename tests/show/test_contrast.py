@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isoscope.kinds.contrast.figures import printed_contrast
 from isoscope.kinds.contrast.page import contrast_page, contrast_sections
 from isoscope.kinds.contrast.sentences import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.run import Run
+from isoscope.show.page.printed import offered
 from tests.lab.test_contrast_fit import LAYERS, made, planted, row
 from tests.show.drawn import figure_of
 from tests.typed import frame
@@ -82,10 +82,9 @@ def test_what_cannot_be_said_is_not_said(rows: pd.DataFrame) -> None:
 
 def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None:
     sections = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
-    assert [section.family for section in sections] == ["differences", *(f"layer-{i}" for i in range(4))]
+    assert [section.family for section in sections] == ["contrast", "trials", "layer-1", "layer-2", "layer-3"]
     assert [section.shown.folded for section in sections] == [False, False, True, True, True]
-    for section in sections[1:]:
-        layer = int(section.family[-1])
+    for layer, section in enumerate(sections[1:]):
         for panel in section.small:
             (measure,) = panel.measures
             own = fitted.points[(fitted.points.measure == measure) & (fitted.points.layer == layer)]
@@ -116,20 +115,19 @@ def test_the_page_escapes_and_is_whole(rows: pd.DataFrame, fitted: Fitted) -> No
 
 
 @pytest.mark.parametrize("arms", [2, 9])
-def test_the_figure_for_print(arms: int) -> None:
+def test_the_figures_for_print(arms: int) -> None:
     names = ("softmax", *(f"arm {i}" for i in range(1, arms)))
     found = fit(made(noisy, seeds=3, arms=names), "softmax")
-    bodies = printed_contrast(found.points, found.lines, found.differences, found.arms, TOLD)
-    assert set(bodies) == {"svg", "pdf"}
-    assert bodies["pdf"].startswith(b"%PDF")
-    text = bodies["svg"].decode()
-    for name in (*names, "Relative drift", "normalised entropy", "difference from softmax"):
-        assert name in text  # as text, which a reader can search
-    assert bodies == printed_contrast(found.points, found.lines, found.differences, found.arms, TOLD)
+    sections = contrast_sections(found.points, found.lines, found.differences, found.arms, TOLD)
+    there = offered(sections)
+    drawn = {name: there[name].bytes("svg", "double").decode() for name in ("contrast", "trials")}
+    for name in (*names[1:], "Relative drift", "difference"):
+        assert name in drawn["contrast"]  # as text, which a reader can search
+    for name in (*names, "Relative drift", "normalised entropy"):
+        assert name in drawn["trials"]
 
 
 def test_nothing_to_print() -> None:
     nothing = fit(frame([]), "softmax")
-    assert printed_contrast(nothing.points, nothing.lines, nothing.differences, nothing.arms, TOLD) == {}
-    alone = fit(made(planted, arms=("softmax",)), "softmax")
-    assert printed_contrast(alone.points, alone.lines, alone.differences, alone.arms, TOLD)
+    told = (nothing.points, nothing.lines, nothing.differences, nothing.arms)
+    assert offered(contrast_sections(*told, TOLD)) == {}

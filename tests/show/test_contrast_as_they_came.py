@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
-from isoscope.kinds.contrast.figures import printed_contrast, telling
+from isoscope.kinds.contrast.figures import telling
 from isoscope.kinds.contrast.page import contrast_sections
 from isoscope.kinds.contrast.sentences import as_they_came, finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
@@ -57,12 +56,3 @@ def test_panels_have_every_trial_and_no_line(fitted: Fitted) -> None:
         for panel in section.small:
             assert {trace.mode for trace in figure_of(panel).data} == {"markers"}
             assert sum(len(trace.x) for trace in figure_of(panel).data) == 5 * len(ARMS)
-
-
-def test_the_figure_for_print_has_differences_and_the_mean(fitted: Fitted) -> None:
-    bodies = printed_contrast(fitted.points, fitted.lines, fitted.differences, fitted.arms, {})
-    text = bodies["svg"].decode()
-    points: pd.DataFrame = fitted.points
-    mean = points[(points.measure == "isoscore") & (points.layer == 0) & (points.arm == "none")].value.mean()
-    for name in ("istar=1", "Isoscore", f"difference from {mean:.3g}", "the reference is none"):
-        assert name in text

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from isoscope.kinds.reproduce.page import ClaimTold, paper_page, printed_claim
+from isoscope.kinds.reproduce.page import ClaimTold, paper_page
 from isoscope.results.run import Run
 from isoscope.show.charts import Chart, Series, prepared
 from tests.show.drawn import figure_of
@@ -72,14 +72,6 @@ def test_names_stand_side_by_side_unless_the_key_says_them() -> None:
     assert figure_of(prepared([named])[0]).layout.xaxis.showticklabels
     keyed = Chart("n", "", "", [Series(name, [name], [0.0], style="dots") for name in "ab"])
     assert not figure_of(prepared([keyed])[0]).layout.xaxis.showticklabels
-
-
-def test_the_figure_for_print_has_text_and_is_the_same_twice() -> None:
-    made = printed_claim([CHART, CHART, CHART, CHART])
-    assert set(made) == {"svg", "pdf"}
-    assert b"chance" in made["svg"]
-    assert made == printed_claim([CHART, CHART, CHART, CHART])
-    assert printed_claim([]) == {}
 
 
 def test_a_series_of_unequal_lengths_is_refused() -> None:

@@ -249,9 +249,9 @@ def test_page_and_figures_for_print_are_written_the_same_each_time(tmp_path: Pat
     page, figures = written.page, written.figures
     assert page == folder.path / "report.html"
     assert sorted(file.name for file in figures) == [
-        "clouds.pdf", "clouds.svg", "trajectories.pdf", "trajectories.svg",
+        "clouds.pdf", "clouds.svg", "steps.pdf", "steps.svg",
     ]  # fmt: skip
-    svg = (folder.path / "figures" / "trajectories.svg").read_text()
+    svg = (folder.path / "figures" / "steps.svg").read_text()
     assert "Mean cosine between" in svg and "jump" in svg and "layer 3" in svg
     assert ">step 1,000<" in (folder.path / "figures" / "clouds.svg").read_text()
     before = {file: file.read_bytes() for file in (page, *figures)}

@@ -34,13 +34,9 @@ def figure(
     from isoscope.errors import IsoscopeError, unknown_name
     from isoscope.kinds.report import figures
     from isoscope.results.store import read_run, write_whole
-    from isoscope.show.draw.matplotlib.style import KINDS, STYLES, WIDTHS
 
     folder = read_run(run)
     kind = kind or (out.suffix[1:].lower() if out else "") or "pdf"
-    for what, asked, names in (("format", kind, KINDS), ("width", width, WIDTHS), ("style", style, STYLES)):
-        if asked not in names:
-            raise unknown_name(what, asked, names)
     there = figures(folder)
     if not there:
         raise IsoscopeError(f"{folder.path} has no figure: none of its rows has a value that could be drawn.")

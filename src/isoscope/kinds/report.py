@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,10 @@ from isoscope.results.store import RunFolder, read_run, write_file
 
 if TYPE_CHECKING:
     from isoscope.show.draw.matplotlib.sheet import Offered
+
+
+FORMATS = ("svg", "pdf")
+"""In which figures are written beside a page."""
 
 
 class Reported(Protocol):
@@ -63,12 +68,11 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
 def figures(folder: RunFolder) -> dict[str, Offered]:
     """The figures of a run folder by name, the most important first; `offered.draw()` draws one.
 
-    It takes what `read_run` returned.
+    It takes what `read_run` returned. Figures are made from the sections of its page.
     """
-    found: dict[str, Offered] = {}
-    for one in kind_of(folder.run.kind).figures(folder):
-        found.setdefault(one.name, one)
-    return found
+    from isoscope.show.page.printed import offered
+
+    return offered(kind_of(folder.run.kind).sections(folder)) if folder.units() else {}
 
 
 def write(folder: RunFolder) -> Written:
@@ -80,8 +84,18 @@ def write(folder: RunFolder) -> Written:
     except ImportError as missing:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
-        drawn |= kind.prints(folder) if kind.prints else {}
-    except ImportError as missing:
-        notes.append(f"no figure was written: {missing.name} is not installed")
+        drawn |= _printed(folder, kind.prints) if kind.prints else {}
+    except (ImportError, IsoscopeError) as reason:
+        notes.append(f"no figure was written: {reason}")
     files = tuple(write_file(folder.path / name, body) for name, body in drawn.items())
     return Written(page, files, tuple(notes))
+
+
+def _printed(folder: RunFolder, patterns: tuple[str, ...]) -> dict[str, bytes]:
+    """The figures whose names match, in every format, by the name of their file."""
+    named = {name: one for name, one in figures(folder).items() if any(fnmatch(name, p) for p in patterns)}
+    return {
+        f"figures/{name}.{suffix}": one.bytes(suffix, "double")
+        for name, one in named.items()
+        for suffix in FORMATS
+    }

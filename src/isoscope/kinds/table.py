@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from isoscope.kinds.screen import Screen
     from isoscope.results.store import RunFolder
-    from isoscope.show.draw.matplotlib.sheet import Offered
+    from isoscope.show.page.printed import Sections
 
 Given = TypeVar("Given")
 Explained = Mapping[str, Mapping[str, object]]
@@ -56,7 +56,7 @@ class Told:
 
 _PAGE: Of[str] = Of("isoscope.kinds.measure.page:page_of")
 _SCREEN: Of[Screen] = Of("isoscope.kinds.measure.screen:screen_of")
-_FIGURES: Of[list[Offered]] = Of("isoscope.plot.catalogue.catalogue:of_measured")
+_SECTIONS: Of[Sections] = Of("isoscope.kinds.measure.page:sections_of")
 _NOTHING = Told(())
 
 
@@ -65,15 +65,16 @@ class Kind:
     """A kind of run: each field is a function of a run folder, `explains` one of nothing.
 
     `screen` takes the width of the terminal, too. `explains` gives the explanations of numbers that are no
-    `Measure`. `prints` gives the figures for print that are written beside the page, by name of their file.
+    `Measure`. `sections` are those of the page, from which the figures for print are made; `prints` has the
+    names of the figures that are written beside the page, as patterns.
     """
 
     name: str
     page: Callable[[RunFolder], str] = _PAGE
     screen: Callable[[RunFolder, int], Screen] = _SCREEN
-    figures: Callable[[RunFolder], list[Offered]] = _FIGURES
+    sections: Callable[[RunFolder], Sections] = _SECTIONS
     explains: Callable[[], Explained] = _NOTHING
-    prints: Callable[[RunFolder], Mapping[str, bytes]] | None = None
+    prints: tuple[str, ...] = ()
 
 
 KINDS = (
@@ -87,45 +88,47 @@ KINDS = (
         "sweep",
         page=Of("isoscope.kinds.sweep.page:sweep_page"),
         screen=Of("isoscope.kinds.sweep.screen:screen_of"),
-        figures=Of("isoscope.plot.catalogue.catalogue:of_sweep"),
+        sections=Of("isoscope.kinds.sweep.page:sections_of"),
         explains=Told(("isoscope.sweeps.together.explained:EXPLANATIONS",)),
-        prints=Of("isoscope.kinds.sweep.files:files_of"),
+        prints=("steps", "clouds"),
     ),
     Kind(
         "contrast",
         page=Of("isoscope.kinds.contrast.page:page_of"),
         screen=Of("isoscope.kinds.contrast.screen:screen_of"),
-        figures=Of("isoscope.plot.catalogue.runs:of_contrast"),
+        sections=Of("isoscope.kinds.contrast.page:sections_of"),
         explains=Told(("isoscope.lab.contrast.trial:told_besides",)),
-        prints=Of("isoscope.kinds.contrast.files:files_of"),
+        prints=("contrast", "trials"),
     ),
     Kind(
         "block",
         page=Of("isoscope.kinds.block.page:page_of"),
         screen=Of("isoscope.kinds.block.screen:screen_of"),
-        figures=Of("isoscope.plot.catalogue.runs:of_block"),
+        sections=Of("isoscope.kinds.block.page:sections_of"),
         explains=Told(("isoscope.lab.block.parts:EXPLANATIONS",)),
     ),
     Kind(
         "reproduce",
         page=Of("isoscope.kinds.reproduce.page:page_of"),
         screen=Of("isoscope.kinds.reproduce.screen:screen_of"),
-        figures=Of("isoscope.plot.catalogue.runs:of_claims"),
+        sections=Of("isoscope.kinds.reproduce.page:sections_of"),
         explains=Told(("isoscope.papers.paper:EXPLANATIONS",)),
-        prints=Of("isoscope.kinds.reproduce.page:files_of"),
+        prints=("*",),
     ),
     Kind(
         "advise",
         page=Of("isoscope.kinds.advise.page:page_of"),
+        sections=Of("isoscope.kinds.advise.page:sections_of"),
         screen=Of("isoscope.kinds.advise.screen:screen_of"),
         explains=Told(("isoscope.repair.advise.explained:EXPLAINED",)),
     ),
     Kind(
         "impact",
         page=Of("isoscope.kinds.impact.page:page_of"),
+        sections=Of("isoscope.kinds.impact.page:sections_of"),
         screen=Of("isoscope.kinds.impact.screen:screen_of"),
         explains=Told(("isoscope.repair.impact.words:EXPLANATIONS",)),
-        prints=Of("isoscope.kinds.impact.files:files_of"),
+        prints=("arrows",),
     ),
 )
 """Every kind of run."""

@@ -1,37 +1,64 @@
 """Figures for print and notebooks: every function draws on matplotlib axes and returns them.
 
 Each takes rows as `frame()` gives them (or points as `points()` does) and an optional `ax`; without one it
-opens a figure of its own. `told` is `run.measures`, for titles as the page has them. Matplotlib is imported
-when something is drawn. No file here has the name of a function: once imported it would stand in its place.
+opens a figure of its own. Charts are those of the page. `told` is `run.measures`, for titles as the page has
+them. `figures` gives all figures of a run folder or of rows, and `draw` puts one of their charts on axes.
+Matplotlib is imported when something is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from isoscope.kinds.report import figures
-from isoscope.plot import experiments, measured, pictures
-from isoscope.plot.select import PLACED
-from isoscope.show.draw.matplotlib.sheet import Offered, shown
+from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.formatting import listed
+from isoscope.kinds.report import figures as figures_of
+from isoscope.kinds.sweep.clouds import by_step
+from isoscope.results.run import Run
+from isoscope.results.store import RunFolder
+from isoscope.show.draw.matplotlib.sheet import Offered
+from isoscope.show.draw.matplotlib.sheet import shown as draw
 from isoscope.show.draw.matplotlib.style import style
-from isoscope.show.figures.step_axis import Changed
-from isoscope.show.measures import Told
+from isoscope.show.figures import clouds as pictures
+from isoscope.show.figures import panels
+from isoscope.show.figures.maps import maps_of
+from isoscope.show.figures.panels import Panel
+from isoscope.show.figures.step_axis import spaced, step_axis
+from isoscope.show.figures.trajectories import depths
+from isoscope.show.figures.weights import heads as weights
+from isoscope.show.measures import FAMILIES, MAIN, MAPS, Told, family_of, shown_in
+from isoscope.show.page.page import sections_of
+from isoscope.show.page.printed import offered
+from isoscope.show.page.training import probed, step_panel
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Offered", "block", "clouds", "contrast", "dots", "eigenvalues", "figures", "heads", "layers",
-    "layers_by_steps", "passes", "plane", "propagation", "scatter", "scores", "sites", "stages", "steps",
-    "style", "trials",
+    "Offered", "clouds", "draw", "eigenvalues", "figures", "heads", "layers", "propagation", "steps", "style",
 ]  # fmt: skip
+
+_MOST_STEPS = 6
+_PLACED = (*PLACES, *ATTENTION, *QUERY_KEY)
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def figures(
+    run: RunFolder | pd.DataFrame, points: pd.DataFrame | None = None, told: Told | None = None
+) -> dict[str, Offered]:
+    """The figures of a run folder by name, the most important first; or those of rows, with their points."""
+    if isinstance(run, RunFolder):
+        return figures_of(run)
+    pictured = None if points is None else _in_units(points)
+    sections = sections_of(Run("training", "", {}, dict(told or {})), _checked(run), {}, pictured)
+    return offered(sections)
 
 
 def layers(
@@ -44,9 +71,19 @@ def layers(
 ) -> Axes:
     """Draw a measure along the layers, with intervals and null; of one model at several steps a few of them.
 
-    Several measures of one model at one step share the axes, each in its own colour.
+    Measures made to be compared share the axes. Where there is one site, values stand as dots.
     """
-    return shown(measured.layers(frame, measure, told), ax, legend=legend)
+    asked = [measure] if isinstance(measure, str) or measure is None else list(measure)
+    rows = pd.concat([_rows(frame, one, heads=False) for one in asked])
+    shown = sorted(rows.loc[rows["value"].notna(), "step"].dropna().unique())
+    if rows["model"].nunique() > 1:
+        rows = rows[rows["step"].isna() | (rows["step"] == rows.groupby("model")["step"].transform("max"))]
+    elif shown:
+        rows = rows[rows["step"].isin(spaced(shown, _MOST_STEPS))]
+    named = unique(map(str, rows["measure"]))
+    together = (name for name in FAMILIES if all(shown_in(m, name, told or {}) for m in named))
+    family = next(together, "") or family_of(named[0], told or {})
+    return _drawn(panels.figures(rows, family, told).panels, ax, legend)
 
 
 def steps(
@@ -56,14 +93,19 @@ def steps(
     ax: Axes | None = None,
     told: Told | None = None,
     legend: bool = True,
-    changes: Collection[Changed] = (),
-    alarms: Collection[int] = (),
 ) -> Axes:
-    """Draw a measure along the steps, with intervals and null: one line per layer, from light to dark.
-
-    `changes` are those of a sweep, `alarms` the steps at which an alarm began.
-    """
-    return shown(measured.steps(frame, measure, told, changes, alarms), ax, legend=legend)
+    """Draw a measure of one model along the steps, with intervals and null: one line per layer."""
+    rows = _one_model(_rows(frame, measure, heads=False, kinds=(*_PLACED, "training")))
+    own = [r for r in read(rows) if r.step is not None]
+    if not own:
+        raise IsoscopeError("there is nothing to draw along steps: these rows have none.")
+    first = own[0].kind
+    if first in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
+        own = [r for r in own if r.kind == first]
+    axis = step_axis(r.step for r in own if r.step is not None)
+    places = depths(read(_checked(frame).drop_duplicates(["kind", "layer"])))
+    shown = [r for r in own if r.step in axis.steps]
+    return _drawn([step_panel(shown, axis, places, told or {}, mapped=False)], ax, legend)
 
 
 def heads(
@@ -75,71 +117,12 @@ def heads(
     told: Told | None = None,
 ) -> Axes:
     """Draw a map of heads, layers down and heads across; of several steps the last, of `kind` one kind."""
-    return shown(measured.heads(frame, measure, kind, told), ax, legend=False)
-
-
-def layers_by_steps(
-    frame: pd.DataFrame, measure: str | None = None, *, ax: Axes | None = None, told: Told | None = None
-) -> Axes:
-    """Draw a map of layers and steps of one measure: one line of cells per layer, the first on top."""
-    return shown(measured.layers_by_steps(frame, measure, told), ax, legend=False)
-
-
-def plane(
-    frame: pd.DataFrame,
-    *,
-    measure: str = "trace",
-    length: int | None = None,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw the heads of one model by trace and scale of W; `measure` may be `trace_on_data`.
-
-    `length` is the T of the regimes; without it the place of even attention, which hangs on it, is left out.
-    """
-    return shown(measured.plane(frame, measure, length), ax, legend=legend)
-
-
-def scatter(
-    frame: pd.DataFrame,
-    across: str = "relative_drift",
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw the mean cosine of every layer against its drift; of several steps the last of each model."""
-    return shown(measured.scatter(frame, across, told), ax, legend=legend)
-
-
-def dots(
-    frame: pd.DataFrame,
-    measures: Sequence[str] | None = None,
-    *,
-    kinds: Sequence[str] = PLACED,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw values of one site with intervals and nulls, one line per measure; measures share one axis.
-
-    Of several sites the last is drawn, `output` where there is one.
-    """
-    return shown(measured.dots(frame, measures, told, kinds), ax, legend=legend)
-
-
-def sites(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    kinds: Sequence[str] = PLACED,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw one measure at sites side by side, one line per site, such as the matrices of a vocabulary."""
-    return shown(measured.sites(frame, measure, told, kinds), ax, legend=legend)
+    rows = _one_model(_rows(frame, measure, heads=True))
+    there = unique(map(str, rows["kind"]))
+    if kind is not None and kind not in there:
+        raise unknown_name("kind of attention in these rows", kind, there)
+    own = rows[rows["kind"] == (kind or there[0])]
+    return _drawn(maps_of(own, unique(map(str, own["measure"])), told or {}), ax, legend=False)
 
 
 def clouds(
@@ -158,7 +141,15 @@ def clouds(
     `on` says on which axes: those that queries and keys share, `centred` or `random` ones. Without layer and
     head it is the head whose means lie furthest from the origin; without a step the last.
     """
-    return shown(pictures.cloud(points, layer, head, step=step, on=on, kind=kind), ax, legend=legend)
+    if on not in pictures.AXES:
+        raise unknown_name("kind of axes", on, pictures.AXES)
+    moving = by_step(points)
+    album = pictures.album(_in_units(moving if len(moving) else points))
+    if album is None:
+        raise IsoscopeError("there is nothing to draw: these points hold no queries and keys of heads.")
+    at = album.picked(layer, head, kind, None if step is None else str(step))
+    chart = pictures.framed_cloud(album.heads[at][list(pictures.AXES).index(on)])
+    return draw(chart.named(f"layer {at[2]} head {at[3]}"), ax, legend=legend)
 
 
 def eigenvalues(
@@ -173,7 +164,7 @@ def eigenvalues(
 
     `points` are those of a run of weights; without layer and head it is the first head.
     """
-    return shown(pictures.eigenvalues(points, layer, head), ax, legend=legend)
+    return _of_weights(points, "spectrum", layer, head, ax, legend)
 
 
 def propagation(
@@ -186,90 +177,69 @@ def propagation(
     legend: bool = True,
 ) -> Axes:
     """Draw where the signal of one head passes, by its weights; `measured`: where its last query attends."""
-    return shown(pictures.propagation(points, layer, head, measured=measured), ax, legend=legend)
+    return _of_weights(points, "measured" if measured else "predicted", layer, head, ax, legend)
 
 
-def contrast(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    reference: str | None = None,
-    layer: int = 0,
-    ax: Axes | None = None,
-    told: Told | None = None,
+def _of_weights(
+    points: pd.DataFrame, panel: str, layer: int | None, head: int | None, ax: Axes | None, legend: bool
 ) -> Axes:
-    """Draw how every arm differs from the reference, a dot with its 95 % interval, hollow where it holds 0.
+    album = weights.heads(_in_units(points))
+    if album is None or panel not in album.panels:
+        raise IsoscopeError(
+            f"there is nothing to draw: these points hold no {panel} of the weights of heads."
+        )
+    return draw(weights.picture(album, album.picked(layer, head), panel), ax, legend=legend)
 
-    `frame` has the rows of a contrast, `reference` is an arm (else the first), layer 0 the mean over layers.
+
+def _in_units(points: pd.DataFrame) -> pd.DataFrame:
+    """The points with their unit; those of an observation have none."""
+    return points if "unit" in points else points.assign(unit="")
+
+
+def _drawn(made: Sequence[Panel], ax: Axes | None, legend: bool) -> Axes:
+    """Draw the first panel."""
+    if not made:
+        raise IsoscopeError("there is nothing to draw: these rows hold no value of what this figure shows.")
+    return draw(made[0].chart.named(made[0].heading), ax, legend=legend)
+
+
+def _checked(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that can be drawn: without those of batches that trained, each of which is another batch."""
+    if not isinstance(frame, pd.DataFrame) or not {"measure", "kind", "value", "head"} <= set(frame.columns):
+        what = type(frame).__name__
+        raise IsoscopeError(
+            f"a figure is drawn from rows, as `.frame()` gives them; got {what} without them."
+        )
+    return probed(frame)
+
+
+def _rows(
+    frame: pd.DataFrame, measure: str | None, *, heads: bool, kinds: Sequence[str] = _PLACED
+) -> pd.DataFrame:
+    """The rows of one measure at sites of these kinds, or at their heads; at least one has a value.
+
+    Without a measure it is the first of the most important that has a value, else the first of all.
     """
-    fit = experiments.fitted(frame, reference)
-    return shown(experiments.differences(fit, measure, told, layer), ax, legend=False)
+    rows, what = _checked(frame), "heads" if heads else "sites"
+    rows = rows[(rows["head"].notna() == heads) & rows["kind"].isin(list(kinds))]
+    known = unique(map(str, rows["measure"]))
+    there = unique(map(str, rows.loc[rows["value"].notna(), "measure"]))
+    if measure is not None and known and measure not in known:
+        raise unknown_name(f"measure of {what} in these rows", measure, known)
+    if not there or measure not in (None, *there):
+        notes = rows["note"] if measure is None else rows.loc[rows["measure"] == measure, "note"]
+        why = listed(unique(filter(None, map(str, notes)))[:2] or ["no reason is given"])
+        of = measure or "no measure"
+        raise IsoscopeError(f"there is nothing to draw: {of} has no value at {what} in these rows ({why}).")
+    prefer = [m for group in MAPS.values() for m in group] if heads else MAIN
+    return rows[rows["measure"] == (measure or next((m for m in prefer if m in there), there[0]))]
 
 
-def trials(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    reference: str | None = None,
-    layer: int = 0,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw every trial against the entropy of its attention, with the line of each arm.
-
-    The entropies that every arm reached are shaded; that is where arms are compared.
-    """
-    fit = experiments.fitted(frame, reference)
-    return shown(experiments.against_entropy(fit, measure, told, layer), ax, legend=legend)
-
-
-def block(
-    frame: pd.DataFrame,
-    measure: str = "normalised_entropy",
-    *,
-    layer: int = 1,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw a quantity along the norm of the bias, one curve per norm of the block, with intervals over seeds.
-
-    A measure of vectors is of what leaves the block; with layer 0 of what enters.
-    """
-    return shown(experiments.along_bias(experiments.summed(frame), measure, told, layer), ax, legend=legend)
-
-
-def stages(
-    frame: pd.DataFrame,
-    norm: str | None = None,
-    measure: str = "mean_cosine",
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw a quantity at every stage of the block along the norm of the bias, from light to dark."""
-    return shown(experiments.stages(experiments.summed(frame), norm, measure, told), ax, legend=legend)
-
-
-def passes(
-    frame: pd.DataFrame, norm: str | None = None, *, ax: Axes | None = None, legend: bool = True
-) -> Axes:
-    """Draw mean norms as sequences pass through the block again and again, one curve per bias."""
-    return shown(experiments.passes(experiments.summed(frame), norm), ax, legend=legend)
-
-
-def scores(
-    points: pd.DataFrame,
-    units: dict[str, str],
-    series: str = "score",
-    *,
-    ax: Axes | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw histograms of the scores, one line per unit: `units` says which, and what each is called.
-
-    `series` is `score`, or `within row`: less the mean of their row.
-    """
-    return shown(experiments.scores(points, units, series), ax, legend=legend)
+def _one_model(rows: pd.DataFrame) -> pd.DataFrame:
+    names = unique(map(str, rows["model"]))
+    if len(names) > 1:
+        raise IsoscopeError(
+            f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
+            "those of one, as frame[frame.model == name]."
+        )
+    return rows

@@ -27,8 +27,8 @@ def finish(folder: RunFolder, *, json: bool) -> None:
     page, files = str(written.page or ""), list(map(str, written.figures))
     beside: dict[str, object] = {"run": folder.run.id, "folder": str(folder.path), "page": page}
     _show(screen, json=json, beside=beside | ({"figures": files} if files else {}))
-    figures = ", ".join(str(file) for file in written.figures if file.parent == folder.path)
-    for name, where in (("page", page), ("figure", figures)):
+    figures = str(written.figures[0].parent) if written.figures else ""
+    for name, where in (("page", page), ("figures", figures)):
         if where and not json:
             terminal.say(f"{name}: {where}")
 

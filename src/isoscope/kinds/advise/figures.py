@@ -7,6 +7,7 @@ over 98 % of the pairs, a thin bar over 90 %, a thick one over half, and a white
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from isoscope.kinds.advise.findings import BEFORE, MEASURES, Findings, Space
 from isoscope.results.reading import Reading
@@ -31,12 +32,12 @@ def cosine_panel(found: Findings) -> Panel:
     for at, space in enumerate(spaces):
         for low, high, width, opacity in _BARS:
             x = [space.quantiles[end].value for end in (low, high)]
-            line = Series(space.label, x, [-at, -at], colour=_colour(space), width=width, opacity=opacity)
-            series.append(line)
+            bar = Series(space.label, x, [-at, -at], colour=_colour(space), width=width, opacity=opacity)
+            series.append(replace(bar, keyed=False))
         series.append(
             Series(
                 "median", [space.quantiles[50].value], [-at], style="dots", told=[_quantiles(space)],
-                mark="line-ns", size=16, colour=PAPER, opacity=1,
+                mark="line-ns", size=16, colour=PAPER, opacity=1, keyed=False,
             )
         )  # fmt: skip
     remark = "line: 98 % of pairs; pale bar: 90 %; bar: half of them; tick: the median"
@@ -78,7 +79,10 @@ def numbers_panel(
     wide = (high - low) / (1 - _ROOM * max(map(len, written)))
     axis = Axis(range=(low - 0.04 * wide, low + wide), most=5)
     height, names = _ENDS - 20 + _SMALL * len(lines), [name for name, _, _ in lines]
-    chart = rows_of_dots(names, dots, axis, size=8, height=height, margin={"b": 30}, numbers=written)
+    margin = {"b": 30}
+    chart = rows_of_dots(
+        names, dots, axis, size=8, height=height, margin=margin, numbers=written, keyed=False
+    )
     return [Panel(measures, heading, remark, chart)]
 
 

@@ -30,8 +30,23 @@ _REPAIRED = (  # what is shown of each space: reading, heading, remark, how it i
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    rows, run = folder.frame(), folder.run
-    found = findings(rows, str(run.question.get("pool", "")))
+    found = _found(folder)
+    return page(
+        folder.run, folder.frame(), folder.facts(), sections=_sections(folder, found), said=headline(found)
+    )
+
+
+def sections_of(folder: RunFolder) -> list[Section]:
+    """The sections of the page."""
+    return _sections(folder, _found(folder))
+
+
+def _found(folder: RunFolder) -> Findings:
+    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
+
+
+def _sections(folder: RunFolder, found: Findings) -> list[Section]:
+    told = folder.run.measures
     repaired = [panel for shown in _REPAIRED for panel in ladder(found, *shown)]
     said = advice(found)
     texts = {part: _listed(said, part) for part in PARTS} | {
@@ -44,16 +59,15 @@ def page_of(folder: RunFolder) -> str:
         ("cause", PARTS["cause"], "Dimensions and tokens", _causes(found)),
         ("repair", "What each repair would change", _SHOWN_OF, repaired),
     )
-    sections = [
+    return [
         Section(
             name, Family(heading, asks, ()), panels, words=texts[name],
             key=dict(KEY) if name in ("space", "repair") else {},
-            explained=explanations(unique(m for panel in panels for m in panel.measures), run.measures),
+            explained=explanations(unique(m for panel in panels for m in panel.measures), told),
         )
         for name, heading, asks, every in shown
         if (panels := [panel for panel in every if panel.filled]) or texts[name]
     ]  # fmt: skip
-    return page(run, rows, folder.facts(), sections=sections, said=headline(found))
 
 
 def _listed(said: list[Said], *parts: str) -> str:

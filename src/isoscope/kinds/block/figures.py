@@ -41,13 +41,12 @@ def _curve(name: str, x: list[float], own: pd.DataFrame, pair: Pair, names: list
     return Series(name, x, values, lows, highs, "curve", told, colour=pair, width=1.8, bar=1.4)
 
 
-def stages(lines: pd.DataFrame, norm: str, measure: str, *, shared: bool = False) -> Chart:
+def stages(lines: pd.DataFrame, norm: str, measure: str) -> Chart:
     """One quantity at every stage of the block under a norm, along the bias; from light to dark.
 
-    Where `shared`, a stage has one colour under every norm, so that panels can share a key.
+    A stage has one colour under every norm, so that panels can share a key.
     """
     own = lines[(lines["measure"] == measure) & ~lines["kind"].isin((PASSED, "attention"))]
-    own = own if shared else own[own["norm"] == norm]
     named = own["kind"].where(own["kind"] != "layer", own["layer"].map(ENDS)).str.replace("_", " ")
     own = own.assign(stage=named)
     inner = [str(stage) for stage in named.drop_duplicates() if stage not in ENDS.values()]

@@ -43,6 +43,11 @@ def page_of(folder: RunFolder) -> str:
     return block_page(folder.run, rows, folder.facts(), folder.points(), lines, *said)
 
 
+def sections_of(folder: RunFolder) -> list[Section]:
+    """The sections of the page."""
+    return block_sections(over_seeds(folder.frame()), folder.points(), folder.facts(), folder.run.measures)
+
+
 def block_page(
     run: Run,
     rows: pd.DataFrame,

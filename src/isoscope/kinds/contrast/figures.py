@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
-from isoscope.formatting import short
 from isoscope.results.reading import Reading
-from isoscope.show.charts import Axis, Chart, Ground, Series, Told, turned
+from isoscope.show.charts import Chart, Ground, Series, Told, turned
 from isoscope.show.colours import GRID, Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
-from isoscope.show.measures import Told as Titles
-from isoscope.show.measures import title_of
-
-PRINTED = ("loss", "mean_cosine_between", "relative_drift", "isoscore", "drift_share")
-PRINTED_AS_THEY_CAME = (
-    "loss", "accuracy", "probe_accuracy", "normalised_entropy", "spectrum_variance", "propagation_mean",
-    "mean_cosine_between", "isoscore",
-)  # fmt: skip
-_WIDTH, _HEIGHT, _ARM = 1.9, 1.9, 0.17  # inches of a printed panel, and of an arm
-_ROW, _ENDS = 24, 64  # pixels of an arm in a panel of differences, and of the axis below
-
-
-def is_driven(lines: pd.DataFrame) -> bool:
-    """Whether arms were driven to entropies, and not compared as they came."""
-    return bool((lines["high"] < math.inf).any()) or lines.empty
+from isoscope.show.figures.curves import Dot, rows_of_changes
 
 
 def colours_of(arms: Sequence[str]) -> dict[str, Pair]:
@@ -47,10 +30,7 @@ def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[s
             Dot(arms.index(arm), arm, Reading(line["value"], line["n"], low=low, high=high), colours[arm],
                 telling(line), hollow=not sure, bar=bar)
         )  # fmt: skip
-    left = int(min(17 + 6.6 * max(map(len, arms), default=0), 170))
-    margin = {"l": left, "r": 12, "t": 8, "b": 40}
-    axis = Axis("difference", most=6)
-    return rows_of_dots(arms, dots, axis, size=9, height=_ENDS + _ROW * len(arms), margin=margin, zero=True)
+    return rows_of_changes(arms, dots, "difference")
 
 
 def telling(line: pd.Series) -> Told:
@@ -93,47 +73,3 @@ def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str])
         at_entropy = mine["entropy"].tolist(), mine["value"].tolist()
         series.append(Series(arm, *at_entropy, style="dots", told=told, colour=pair, mark=mark, size=5))
     return Chart("", "normalised entropy, measured", "", series, grounds=grounds)
-
-
-def printable(points: pd.DataFrame, driven: bool) -> list[str]:
-    """The quantities of the printed figure that have a value."""
-    asked = PRINTED if driven else PRINTED_AS_THEY_CAME
-    return [m for m in asked if points.loc[points["measure"] == m, "value"].notna().any()]
-
-
-def difference_from(reference: str, mean: float | None) -> str:
-    """The name of the axis of differences, with the arm that they are taken from where it is given."""
-    return f"difference from {reference}" if mean is None else f"difference from {short(mean)}"
-
-
-def printed_contrast(
-    points: pd.DataFrame, lines: pd.DataFrame, differences: pd.DataFrame, arms: Sequence[str], told: Titles
-) -> dict[str, bytes]:
-    """The figure as a paper prints it, in every format by suffix: one column a quantity, two rows.
-
-    Above, every trial against the entropy of its attention, mean over layers; below, the difference from the
-    reference. Of arms as they came there are the differences alone, each with the reference's own mean.
-    """
-    from isoscope.show.draw.matplotlib.sheet import printed
-
-    points, lines, differences = (each[each["layer"] == 0] for each in (points, lines, differences))
-    driven = is_driven(lines)
-    upper: list[Chart] = []
-    lower: list[Chart] = []
-    for measure in printable(points, driven):
-        mine, title = points[points["measure"] == measure], title_of(measure, told)
-        trials = trials_chart(mine, lines[lines["measure"] == measure], arms)
-        upper.append(replace(trials, x="normalised entropy").named(title))
-        mean = float(mine.loc[mine["arm"] == arms[0], "value"].mean())
-        own = differences_chart(differences[differences["measure"] == measure], arms[1:], colours_of(arms))
-        ticks = [(at, "" if lower else name) for at, name in own.up.ticks or ()]  # the first names all
-        own = replace(own, y=replace(own.up, ticks=ticks))
-        lower.append(own.named("" if driven else title, x=difference_from(arms[0], None if driven else mean)))
-    below = 0.5 + _ARM * max(1, len(arms) - 1)
-    return printed(
-        [upper, lower] if driven else [lower],
-        (_WIDTH, _HEIGHT),
-        heights=[_HEIGHT, below] if driven else [below],
-        more=(0.9, 0.4),
-        below="" if driven else f"the reference is {arms[0]}",
-    )

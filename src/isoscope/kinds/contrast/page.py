@@ -36,6 +36,13 @@ def page_of(folder: RunFolder) -> str:
     return contrast_page(folder.run, folder.frame(), folder.facts(), *told)
 
 
+def sections_of(folder: RunFolder) -> list[Section]:
+    """The sections of the page."""
+    found = fitted(folder)
+    told = (found.points, found.lines, found.differences, found.arms)
+    return contrast_sections(*told, folder.run.measures)
+
+
 def contrast_page(
     run: Run,
     rows: pd.DataFrame,
@@ -74,7 +81,7 @@ def contrast_sections(
         own = {arm: colours[arm] for arm in beside}
         words = "\n".join([_DOTS.format(arms[0]), *findings(whole, told), CHANCE])
         told_of = explanations(measures, told)
-        found.append(Section("differences", family, apart, words=words, key=own, explained=told_of))
+        found.append(Section("contrast", family, apart, words=words, key=own, explained=told_of))
     for layer in sorted(points["layer"].unique()):
         here, fitted = points[points["layer"] == layer], lines[lines["layer"] == layer]
         drawn = [
@@ -88,5 +95,6 @@ def contrast_sections(
         name = LAYER if layer == 0 else f"Layer {layer}"
         words = span(differences[differences["layer"] == layer])
         family = Family(name, "Every trial against the entropy of its attention", (), folded=bool(layer))
-        found.append(Section(f"layer-{layer}", family, drawn, words=words, key=colours))
+        link = f"layer-{layer}" if layer else "trials"
+        found.append(Section(link, family, drawn, words=words, key=colours))
     return found

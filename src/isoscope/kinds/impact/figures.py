@@ -11,15 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from isoscope.kinds.impact.effects import AS_IT_IS, Effect, Place, by_score
-from isoscope.show.charts import Axis, Chart, Series, Told, turned
+from isoscope.kinds.impact.effects import AS_IT_IS, Effect, by_score
+from isoscope.show.charts import Chart, Series, Told, turned
 from isoscope.show.colours import Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
+from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told as Measures
 from isoscope.show.measures import title_of
 from isoscope.show.readings import unique
 
-_ROW, _ENDS = 24, 64  # pixels of a repair in a panel of changes, and of its ends
 _HEIGHT = 280
 
 
@@ -29,24 +28,14 @@ def colours_of(found: Sequence[Effect]) -> dict[str, Pair]:
     return {name: turned(at)[0] for at, name in enumerate(names)}
 
 
-def drawable(found: Sequence[Effect]) -> list[Effect]:
-    """The effects on main scores that have both ends."""
-    return [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
-
-
-def arrows(
-    found: Sequence[Effect], told: Measures, sites: Sequence[Place], joint: str = " · "
-) -> list[list[Chart | None]]:
-    """The score against the mean cosine, an arrow per repair: a row of charts per task, a column per site."""
-    charts = by_score(drawable(found))
+def arrows(found: Sequence[Effect], told: Measures) -> list[Chart]:
+    """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
+    drawn = [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
     return [
-        [
-            _arrows(effects, found, f"{title_of(measure, told)}{joint}{effects[0].site}")
-            if (effects := charts.get((site, measure)))
-            else None
-            for site in sites
-        ]
-        for measure in unique(each.measure for each in drawable(found))
+        _arrows(own, found, f"{title_of(measure, told)} · {own[0].site}")
+        for measure in unique(each.measure for each in drawn)
+        for (_, score), own in by_score(drawn).items()
+        if score == measure
     ]
 
 
@@ -85,9 +74,4 @@ def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
             Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
                 hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
         )  # fmt: skip
-    names = [each.repair for each in own]
-    margin = {"l": int(min(17 + 6.6 * max(map(len, names)), 170)), "r": 12, "t": 8, "b": 40}
-    height = _ENDS + _ROW * len(own)
-    return rows_of_dots(
-        names, dots, Axis("change", most=6), size=9, height=height, margin=margin, zero=True, keyed=False
-    )
+    return rows_of_changes([each.repair for each in own], dots, "change")

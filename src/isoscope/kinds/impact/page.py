@@ -21,12 +21,20 @@ _GEOMETRY = ("directions", "drift", "spectrum")
 
 
 def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`: arrows, changes site by site, then the geometry along the layers."""
+    """The text of `report.html`, from the rows that are in the folder now."""
+    rows = impact.ordered(folder)
+    shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
+    said = impact.headline(impact.effects(rows), folder.run.measures)
+    return page(folder.run, shown, folder.facts(), sections=sections_of(folder), said=said)
+
+
+def sections_of(folder: RunFolder) -> list[Section]:
+    """Arrows, changes site by site, then the geometry along the layers."""
     rows, told = impact.ordered(folder), folder.run.measures
-    found, sections = impact.effects(rows), []
+    found, sections = impact.effects(rows), list[Section]()
     shared, sites = colours_of(found), impact.places(found)
     repaired = {name: pair for name, pair in shared.items() if name != impact.AS_IT_IS}
-    charts = [chart for line in arrows(found, told, sites) for chart in line if chart]
+    charts = arrows(found, told)
     if charts:
         family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
         panels = [Panel((), chart.title, chart.remark, chart) for chart in charts]
@@ -50,7 +58,4 @@ def page_of(folder: RunFolder) -> str:
             sections.append(Section(name, family, panels, key=repaired, explained=explained))
     scored = [m for m in rows["measure"].unique() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(scored)]
-    sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
-    shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
-    said = impact.headline(found, told)
-    return page(folder.run, shown, folder.facts(), sections=sections, said=said)
+    return sections + [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from isoscope.results.store import RunFolder
-from isoscope.show.page.page import page
+from isoscope.show.page import page as rows_page
+from isoscope.show.page.printed import Sections
 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    return page(folder.run, folder.frame(), folder.facts(), folder.points())
+    return rows_page.page(folder.run, folder.frame(), folder.facts(), folder.points())
+
+
+def sections_of(folder: RunFolder) -> Sections:
+    """The sections of the page."""
+    return rows_page.sections_of(folder.run, folder.frame(), folder.facts(), folder.points())

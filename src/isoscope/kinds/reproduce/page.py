@@ -18,10 +18,10 @@ from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, prepared
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
+from isoscope.show.measures import Family
 from isoscope.show.page.markup import coded, rendered
-from isoscope.show.page.section import Explanation, explanations
+from isoscope.show.page.section import Explanation, Section, explanations
 
-_ROW, _WIDTH, _HEIGHT = 3, 2.3, 1.9  # printed panels in a row, and their inches
 _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
 
@@ -75,13 +75,20 @@ def page_of(folder: RunFolder) -> str:
     return paper_page(folder.run, paper.citation, headline(found), _told(found, facts), paper.absent, facts)
 
 
-def files_of(folder: RunFolder) -> dict[str, bytes]:
-    """The figures for print in every format, by the name of their file; one per claim."""
-    return {
-        f"figures/{each.claim.name}.{suffix}": body
+def sections_of(folder: RunFolder) -> list[Section]:
+    """A section per claim that has something to draw."""
+    return [
+        Section(
+            each.claim.name, Family(each.claim.title, f"{each.claim.title}: {each.verdict.word}", ()), panels
+        )
         for each in claims_of(folder)[1]
-        for suffix, body in printed_claim(each.charts()).items()
-    }
+        if (panels := _panels(each.charts()))
+    ]
+
+
+def _panels(charts: Sequence[Chart]) -> list[Panel]:
+    shown = prepared([chart for chart in charts if chart.filled])
+    return [Panel((), chart.title, chart.remark, chart) for chart in shown]
 
 
 def paper_page(
@@ -107,22 +114,14 @@ def paper_page(
 
 
 def _drawn(told: ClaimTold, run: Run) -> Drawn:
-    charts = prepared([chart for chart in told.charts if chart.filled])
-    keys = [{one.name: (one.colour or SOFT, one.dash) for one in chart.series} for chart in charts]
-    panels = tuple(
-        (Panel((), chart.title, chart.remark, chart), key) for chart, key in zip(charts, keys, strict=True)
-    )
+    panels = _panels(told.charts)
+    keys = [{one.name: (one.colour or SOFT, one.dash) for one in panel.chart.series} for panel in panels]
     several = [key for key in keys if len(key) > 1]
     largest = max(several, key=len, default={})
     shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
-    return Drawn(told, panels, shared, explanations(told.measures, run.measures))
-
-
-def printed_claim(charts: Sequence[Chart]) -> dict[str, bytes]:
-    """The charts of a claim as a paper prints them, in every format by suffix."""
-    from isoscope.show.draw.matplotlib.sheet import in_rows, printed
-
-    return printed(in_rows(prepared(charts), _ROW), (_WIDTH, _HEIGHT), more=(0.0, 0.3))
+    return Drawn(
+        told, tuple(zip(panels, keys, strict=True)), shared, explanations(told.measures, run.measures)
+    )
 
 
 def _told(found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]) -> list[ClaimTold]:

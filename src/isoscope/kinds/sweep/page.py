@@ -25,8 +25,9 @@ from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights.sections import WEIGHED, is_weighed
 from isoscope.show.measures import FAMILIES, family_of
+from isoscope.show.page import page as rows_page
 from isoscope.show.page.alarms import Mark, marked
-from isoscope.show.page.page import page
+from isoscope.show.page.printed import Sections
 from isoscope.show.page.section import Section, trained_section
 from isoscope.show.page.swept import Finding, Swept
 from isoscope.show.page.training import Training, training
@@ -57,7 +58,15 @@ def sweep_page(folder: RunFolder) -> str:
         swept = replace(swept, training=along, about=_about(along.axis, read))
     said = [opening(of, read.findings, read.examined), headline(spoken) if len(spoken) else ""]
     said_first = " ".join(filter(None, said))
-    return page(run, read.rows, _few(read), None, sections=sections, said=said_first, swept=swept)
+    return rows_page.page(run, read.rows, _few(read), None, sections=sections, said=said_first, swept=swept)
+
+
+def sections_of(folder: RunFolder) -> Sections:
+    """The sections of the page: along the steps, or where there is only one those of any measured run."""
+    read, run = read_sweep(folder), folder.run
+    if len(read.of.steps) > 1:
+        return list(_sections(training(read.rows, read.facts, run.measures, read.axis), read))
+    return rows_page.sections_of(run, read.rows, read.facts)
 
 
 def _doubted(findings: tuple[Finding, ...]) -> list[int]:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
+from isoscope.errors import IsoscopeError
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import spaced
 from isoscope.show.packed import line
@@ -54,6 +55,27 @@ class Album(Generic[Points]):
         """What kinds of attention are called, where there are several."""
         kinds = {kind: name for kind, name in KINDS.items() if any(at[1] == kind for at in self.heads)}
         return kinds if len(kinds) > 1 else {}
+
+    def picked(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        kind: str | None = None,
+        unit: str | None = None,
+    ) -> Head:
+        """The head shown first, or the first of the last unit, or of `unit`, that is as asked for."""
+        if unit is not None and unit not in self.units:
+            raise IsoscopeError(
+                f"there is no {self.along} {unit} among these points, only {', '.join(self.units)}."
+            )
+        asked = (self.units.index(unit) if unit is not None else self.first[0], kind, layer, head)
+        for one in (self.first, *self.heads):
+            if all(want in (None, there) for want, there in zip(asked, one, strict=True)):
+                return one
+        some = ", ".join(f"{a}.{b}" for _, _, a, b in of_last_unit(self.heads)[:12])
+        raise IsoscopeError(
+            f"no head {head} of layer {layer} is among these points; layers and heads that are: {some}."
+        )
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
@@ -108,11 +130,15 @@ def of_last_unit(heads: Mapping[Head, object]) -> list[Head]:
     return [head for head in heads if head[0] == max(unit for unit, *_ in heads)]
 
 
-def known_of_heads(rows: pd.DataFrame, measures: Collection[str]) -> dict[SiteHead, dict[str, SiteReading]]:
+def known_of_heads(
+    rows: pd.DataFrame | None, measures: Collection[str]
+) -> dict[SiteHead, dict[str, SiteReading]]:
     """What is known of each head at the last step, by measure.
 
     It is empty where rows are of several models: nothing says of which of them the last unit is.
     """
+    if rows is None:
+        return {}
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(list(measures))])
     heads: dict[SiteHead, dict[str, SiteReading]] = {}
     for r in at_last([r for r in readings if r.known]) if len(models(readings)) == 1 else ():

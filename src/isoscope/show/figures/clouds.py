@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from isoscope.formatting import short
@@ -23,7 +22,6 @@ from isoscope.show.figures.albums import (
     Album,
     Head,
     Line,
-    SiteHead,
     by_head,
     called,
     fitting,
@@ -31,6 +29,7 @@ from isoscope.show.figures.albums import (
     of_last_unit,
 )
 from isoscope.show.figures.panels import Panel
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.readings import ATTENTION
 
 HEIGHT = 300
@@ -50,10 +49,11 @@ ORIGIN = Series(
 """A cross where the origin is."""
 
 AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random axes"}
+_HEADS, _STEPS = 4, 4  # of a printed figure of several steps
 _PULLED = ("query_key_cosine", "query_relative_drift", "key_relative_drift")
 
 
-def album(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[list[Line]] | None:
+def album(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Album[list[Line]] | None:
     """The pictures there are of queries and keys; None where there is none."""
     if points is None:
         return None
@@ -69,7 +69,7 @@ def album(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[list[Line]] 
     return Album(panels, called(units), heads, _first(heads, rows)) if heads else None
 
 
-def _first(heads: dict[Head, list[Line]], rows: pd.DataFrame) -> Head:
+def _first(heads: dict[Head, list[Line]], rows: pd.DataFrame | None) -> Head:
     """Of the last unit, the head of the largest |q̄·k̄|/(mean ‖q‖ · mean ‖k‖): by rows, else by the points."""
     last, known = of_last_unit(heads), known_of_heads(rows, _PULLED)
     pull = {
@@ -111,29 +111,33 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
     )  # fmt: skip
 
 
-def framed_cloud(own: pd.DataFrame) -> Chart:
-    """The points of one head with the origin in the middle of both axes, which say how far they reach.
+def framed_cloud(lines: Sequence[Sequence[float | None]]) -> Chart:
+    """The points of one panel of an album, with the origin in the middle of axes that say how far they reach.
 
     What matters of a cloud is where it lies against its size, and vectors grow a hundredfold in training.
     """
-    parts = {name: own[own["series"] == name] for name in SERIES}
-    chart = cloud({name: (part["x"].tolist(), part["y"].tolist()) for name, part in parts.items()})
-    values = own[["x", "y"]].to_numpy(float)
-    far = 1.08 * float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    qx, qy, kx, ky = ([math.nan if v is None else v for v in line] for line in lines[:4])
+    chart = cloud({"query": (qx, qy), "key": (kx, ky)})
+    there = [abs(v) for v in (*qx, *qy, *kx, *ky) if math.isfinite(v)]
+    far = 1.08 * max(there, default=0.0) or 1.0
     axis = Axis(range=(-far, far), ticks=(), zero=True)
     label = Label(None, -0.93 * far, f"±{short(far, 2)}")
     return replace(chart, x=axis, y=axis, labels=[label], series=chart.series[:-1])
 
 
-def pulled(points: pd.DataFrame) -> list[SiteHead]:
-    """Heads by how far their mean query and mean key lie from the origin, against how far points do."""
-    found: dict[SiteHead, float] = {}
-    for (kind, layer, head), own in points.groupby(["kind", "layer", "head"]):
-        means = own.groupby("series")[["x", "y"]].mean()
-        size = float((own[["x", "y"]] ** 2).sum(axis=1).mean()) or 1.0
-        product = float(means.prod(axis=0).sum()) if len(means) == 2 else 0.0
-        found[str(kind), int(str(layer)), int(str(head))] = abs(product) / size
-    return sorted(found, key=lambda place: -found[place])
+def printed_clouds(of: Album[list[Line]]) -> tuple[list[Chart], int]:
+    """Heads on shared axes, those furthest out first; of several steps a table of so many columns."""
+    heads = sorted(of_last_unit(of.heads), key=lambda head: -_pull(*of.heads[head][0][:4]))
+    if of.along != "step" or len(of.units) < 2:
+        return [framed_cloud(of.heads[at][0]).named(f"layer {at[2]} head {at[3]}") for at in heads], 0
+    units, charts = spaced(range(len(of.units)), _STEPS), []
+    always = [at for at in heads if all((unit, *at[1:]) in of.heads for unit in units)]
+    for row, (_, kind, layer, number) in enumerate(sorted(always[:_HEADS])):
+        for unit in units:
+            chart = framed_cloud(of.heads[unit, kind, layer, number][0])
+            title = "" if row else f"step {int(of.units[unit]):,}"
+            charts.append(chart.named(title, f"layer {layer}\nhead {number}" if unit == units[0] else ""))
+    return charts, len(units)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -8,8 +8,7 @@ whatever the model, so what the panel shows is how far models leave the curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -27,16 +26,8 @@ ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
 UP = "mean_cosine"
 
 
-class Dot(NamedTuple):
-    """One layer of one model: how far it drifts, and how alike its vectors point."""
-
-    x: SiteReading
-    y: SiteReading
-
-    @property
-    def begins(self) -> bool:
-        """Whether it is of layer 0."""
-        return self.x.kind == "layer" and self.x.layer == 0
+Dot = tuple[SiteReading, SiteReading]
+"""One layer of one model: how far it drifts, and how alike its vectors point."""
 
 
 def scatter(rows: pd.DataFrame) -> Drawn:
@@ -44,47 +35,44 @@ def scatter(rows: pd.DataFrame) -> Drawn:
     readings = [r for r in read(rows) if r.head is None]
     colours = palette(readings)
     sited = [r for r in readings if r.kind in PLACES and r.known]
+    up = {(r.model, r.step, r.site): r for r in sited if r.measure == UP}
     panels = []
     for across, label in ACROSS.items():
-        groups = dots_against(sited, across, colours)
-        if any(groups.values()):
+        pairs = [(r, up.get((r.model, r.step, r.site))) for r in sited if r.measure == across]
+        dots = [(r, y) for r, y in pairs if y is not None and (r.value > 0 or across != "drift")]
+        if dots:
             remark = "log scale" if across == "drift" else "dashed: its square"
-            remark += ", hollow: layer 0" if any(dot.begins for own in groups.values() for dot in own) else ""
-            chart = against_drift(groups, across, colours)
+            remark += ", hollow: layer 0" if any(map(_begins, dots)) else ""
+            chart = _against(dots, across, colours)
             panels.append(Panel((across, UP), f"Mean cosine against {label}", remark, chart))
     return Drawn(tuple(panels), tuple(colours.items()))
 
 
-def dots_against(readings: Iterable[SiteReading], across: str, names: Iterable[str]) -> dict[str, list[Dot]]:
-    """The layers of each of these models that have both measures; drift has a logarithmic axis."""
-    known = list(readings)
-    up = {(r.model, r.step, r.site): r for r in known if r.measure == UP}
-    pairs = [(r, up.get((r.model, r.step, r.site))) for r in known if r.measure == across]
-    dots = [Dot(r, y) for r, y in pairs if y is not None and (r.value > 0 or across != "drift")]
-    return {name: [dot for dot in dots if dot.x.model == name] for name in names}
+def _begins(dot: Dot) -> bool:
+    """Whether it is of layer 0."""
+    return dot[0].kind == "layer" and dot[0].layer == 0
 
 
-def against_drift(groups: Mapping[str, Sequence[Dot]], across: str, colours: Mapping[str, Pair]) -> Chart:
-    """The mean cosine of every layer against its drift, or another measure, a series per model."""
-    log, label = across == "drift", ACROSS.get(across, across.replace("_", " "))
-    dots = [dot for group in groups.values() for dot in group]
-    left, right = _span([dot.x.value for dot in dots], log)
+def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> Chart:
+    """The mean cosine of every layer against its drift, a series per model."""
+    log, label = across == "drift", ACROSS[across]
+    left, right = _span([x.value for x, _ in dots], log)
     series = []
-    if across == "relative_drift":
+    if not log:
         x = [right * i / 60 for i in range(61)]
         square = Series("relative drift squared", x, [v * v for v in x], colour=SOFT, dash="dash", width=1.5)
         series.append(square)
-    for at, (name, group) in enumerate(groups.items()):
-        own = sorted(group, key=lambda dot: dot.x.place)
+    for at, (name, pair) in enumerate(colours.items()):
+        own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
+        drift, cosine = [x for x, _ in own], [y for _, y in own]
         series.append(
             Series(
-                name, [dot.x.value for dot in own], [dot.y.value for dot in own], [dot.y.low for dot in own],
-                [dot.y.high for dot in own], style="curve", width=1,
-                size=8, colour=colours[name], mark=turned(at)[1], hollow=[dot.begins for dot in own],
-                told=[_told(dot, label) for dot in own], edge=colours[name],
+                name, [r.value for r in drift], [r.value for r in cosine], [r.low for r in cosine],
+                [r.high for r in cosine], style="curve", width=1, size=8, colour=pair, edge=pair,
+                mark=turned(at)[1], hollow=[*map(_begins, own)], told=[_told(*dot, label) for dot in own],
             )
         )  # fmt: skip
-    up = Axis("mean cosine", range=_span([dot.y.value for dot in dots], False))
+    up = Axis("mean cosine", range=_span([y.value for _, y in dots], False))
     return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
 
 
@@ -97,6 +85,6 @@ def _span(values: list[float], log: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _told(dot: Dot, label: str) -> Told:
-    lines = [f"{label} {dot.x.value:.6g}", f"{dot.x.site} of {dot.x.model}"]
-    return Told(f"mean cosine {dot.y.value:.6g}", "", lines)
+def _told(drift: SiteReading, cosine: SiteReading, label: str) -> Told:
+    lines = [f"{label} {drift.value:.6g}", f"{drift.site} of {drift.model}"]
+    return Told(f"mean cosine {cosine.value:.6g}", "", lines)

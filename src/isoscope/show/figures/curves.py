@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from isoscope.results.reading import Reading
 from isoscope.show import charts
-from isoscope.show.charts import DASHES, HEIGHT, MARKS, Axis, Chart, Label, Series, Told
-from isoscope.show.colours import MODELS, SOFT, Pair
+from isoscope.show.charts import HEIGHT, Axis, Chart, Label, Series, Told, turned
+from isoscope.show.colours import SOFT, Pair
 from isoscope.show.readings import LAYERED, SiteReading, unique
 
 MOST_ASIDE = 0.12
@@ -21,6 +21,7 @@ MOST_ASIDE = 0.12
 LOG_SPAN = 8.0
 """Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
 _WRAPPED = 56  # letters of a line of a note
+_ROW, _ENDS = 24, 64  # pixels of a row of changes, and of its ends
 
 
 def telling(reading: SiteReading) -> Told:
@@ -75,12 +76,10 @@ def curves(
     up: Axis | None = None,
     apart: float = 0.0,
     height: int = HEIGHT,
-    turns: Mapping[str, int] | None = None,
 ) -> Chart:
     """Curves along layers or steps, one per group; `beside` is a second measure, drawn dotted.
 
-    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other. `turns`
-    says how often the colours came again before a curve, where that is not its place among the others.
+    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other.
     """
     own = [r for group in groups.values() for r in group]
     places = [at(r, along) for r in own]
@@ -88,12 +87,11 @@ def curves(
     aside = min(aside, MOST_ASIDE) if along == "layer" else aside
     series = _nulls(groups, along, colours)
     for i, (name, group) in enumerate(groups.items()):
-        turn = (turns or {}).get(name, i // len(MODELS))
         if group:
             one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
-            series.append(replace(one, mark=MARKS[turn % len(MARKS)], dash=DASHES[turn % len(DASHES)]))
+            series.append(replace(one, mark=turned(i)[1], dash=turned(i)[2]))
     if beside:
-        line = _curve(beside[0].measure, beside, beside, along, 0.0, SOFT)
+        line = _curve(beside[0].measure.replace("_", " "), beside, beside, along, 0.0, SOFT)
         series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
     return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
 
@@ -179,6 +177,14 @@ class Dot:
 def dot_of(reading: SiteReading, row: float, colour: Pair) -> Dot:
     """A reading as a dot of its model."""
     return Dot(row, reading.model, reading, colour, telling(reading))
+
+
+def rows_of_changes(names: Sequence[str], dots: Sequence[Dot], name: str) -> Chart:
+    """Rows of differences with their intervals, around a dashed line at 0."""
+    left = int(min(17 + 6.6 * max(map(len, names), default=0), 170))
+    margin, axis = {"l": left, "r": 12, "t": 8, "b": 40}, Axis(name, most=6)
+    height = _ENDS + _ROW * len(names)
+    return rows_of_dots(names, dots, axis, size=9, height=height, margin=margin, zero=True, keyed=False)
 
 
 def rows_of_dots(

@@ -10,7 +10,7 @@ steps the last one is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 
 import pandas as pd
@@ -39,18 +39,21 @@ _MOST_HEADS = 0.95
 
 def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Panel, ...]:
     """One panel for each map of this section, model and kind of attention; none without rows of heads."""
-    headed = rows["head"].notna() & rows["measure"].isin(MAPS.get(family, ()))
+    return maps_of(rows, MAPS.get(family, ()), told or {})
+
+
+def maps_of(rows: pd.DataFrame, measures: Collection[str], told: Told) -> tuple[Panel, ...]:
+    """One panel for each of these measures, model and kind of attention."""
+    headed = rows["head"].notna() & rows["measure"].isin(list(measures))
     readings = [r for r in read(rows[headed]) if r.kind in KINDS]
     several = len(models(readings)) > 1
     crossed = any(r.kind.startswith("cross_") for r in readings)
     drawn = []
-    for measure, name, kind in product(MAPS.get(family, ()), models(readings), KINDS):
+    for measure, name, kind in product(measures, models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
         own = at_last(own)
         if any(r.known for r in own):
-            title = heading_of(
-                title_of(measure, told or {}), name if several else "", kind if crossed else ""
-            )
+            title = heading_of(title_of(measure, told), name if several else "", kind if crossed else "")
             remark = "by head" if own[0].step is None else f"by head, step {own[0].step:,}"
             low, high = bounds(measure, [r.value for r in readings if r.measure in alike(measure)])
             drawn.append(Panel((measure,), title, remark, head_map(own, low, high)))

@@ -9,14 +9,14 @@ import pandas as pd
 
 from isoscope.results.run import Run
 from isoscope.show.figures.clouds import MARKS, SERIES
-from isoscope.show.figures.weights.sections import is_weighed, weight_sections
-from isoscope.show.measures import FAMILIES, family_of
+from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
+from isoscope.show.measures import FAMILIES, Told, family_of
 from isoscope.show.page.alarms import watch
 from isoscope.show.page.markup import rendered
 from isoscope.show.page.section import Section, explanations, section_of, trained_section
 from isoscope.show.page.swept import Swept
 from isoscope.show.page.tables import MOST_ROWS, notes, table
-from isoscope.show.page.training import is_training, probed, training
+from isoscope.show.page.training import Training, is_training, probed, training
 from isoscope.show.readings import unique
 from isoscope.show.say.cost import cost, told_once
 from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
@@ -41,23 +41,15 @@ def page(
     """
     of = swept.training if swept else training(rows, facts, run.measures) if is_training(run, rows) else None
     told, total, spoken, listed, noted = run.measures, swept.total if swept else len(rows), rows, rows, rows
-    remarks, first, left_out = facts, [], f"The first {MOST_ROWS:,} rows are here"
+    remarks, left_out = facts, f"The first {MOST_ROWS:,} rows are here"
     went_wrong = watch(probed(rows), facts) if not swept and is_training(run, rows, looks=0) else None
     if of is not None:
         told, rows, spoken, listed = of.told, of.site_rows(), of.spoken, of.last_rows(heads=False)
         went_wrong, remarks = of.watch, told_once(facts)
         noted = of.every[of.every["note"].fillna("") != ""]
-        first = ["directions", "training"]  # what the headline speaks of, then the loss
         left_out = f"The rows of sites at the last step, {of.axis.steps[-1]:,}, are here"
-    if sections is None:
-        seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
-        families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
-        make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
-        named = unique([*first, *FAMILIES, *families])
-        sections = [section for family in named if family != "health" and (section := make(family))]
-    length = run.question.get("length")  # of the sequences that regimes are stated for
-    length = length if isinstance(length, int) else None
-    weighed = [] if of and swept else weight_sections(rows, points, told, length, sentences)
+    sections = _families(rows, points, told, of) if sections is None else sections
+    weighed = [] if of and swept else _weighed(run, rows, points, told)
     shown = table(listed, told)
     panels = [panel for of_weights in weighed for panel in of_weights.panels]
     panels += [panel for section in sections for panel in section.panels]
@@ -80,3 +72,32 @@ def page(
     }
     colours = [pair for panel in panels for pair in panel.chart.colours]
     return rendered("page.html", run, facts, colours, values)
+
+
+def sections_of(
+    run: Run,
+    rows: pd.DataFrame,
+    facts: Mapping[str, Mapping[str, object]],
+    points: pd.DataFrame | None = None,
+) -> list[Section | WeightSection]:
+    """The sections of the page of a run of no special kind, in order."""
+    of = training(rows, facts, run.measures) if is_training(run, rows) else None
+    told, rows = (of.told, of.site_rows()) if of else (run.measures, rows)
+    return [*_weighed(run, rows, points, told), *_families(rows, points, told, of)]
+
+
+def _families(
+    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, of: Training | None
+) -> list[Section]:
+    """One section per family that has something to draw."""
+    seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
+    families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
+    make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
+    first = ["directions", "training"] if of else []  # what the headline speaks of, then the loss
+    named = unique([*first, *FAMILIES, *families])
+    return [section for family in named if family != "health" and (section := make(family))]
+
+
+def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[WeightSection]:
+    length = run.question.get("length")  # of the sequences that regimes are stated for
+    return weight_sections(rows, points, told, length if isinstance(length, int) else None, sentences)

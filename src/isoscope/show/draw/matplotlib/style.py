@@ -12,7 +12,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from isoscope.errors import IsoscopeError
@@ -23,14 +23,13 @@ WIDTHS = {"single": 3.3, "double": 6.9}
 """Inches of a figure: one column of a paper, and its page."""
 STYLES = ("paper", "slide")
 KINDS = ("pdf", "svg", "png")
-FORMATS = ("svg", "pdf")
-"""In which runs write their figures themselves."""
 MOST_KEYS = 16
 _MOST_LETTERS = 34
 _TYPE = {"paper": 7.5, "slide": 11.0}  # points
 _DOTS = 300  # an inch of a PNG
 _LETTER = 0.52  # of the size of type: the width of a letter, on average
 _MARK = 4.2  # sizes of type that the mark of a key and its room take
+_LINE = 1.55  # sizes of type that a line of the key takes
 
 
 def style(name: str = "paper") -> Any:
@@ -142,23 +141,17 @@ def keys_of(axes: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def lines_of_keys(names: Sequence[str], inches: float) -> tuple[int, int]:
-    """How many columns and lines a legend of these names takes in this width."""
-    size = small(1.0) / 72
-    longest = max((len(name) for name in names), default=1)
-    columns = max(1, min(len(names), int(inches / (size * (_MARK + _LETTER * longest)))))
-    return columns, -(-len(names) // columns)
-
-
-def legend_below(figure: Any, axes: Iterable[Any]) -> None:
-    """One key for all of these axes, under them; none where there is one name only."""
-    keys = keys_of(axes)
-    if len(keys) > 1:
-        columns, _ = lines_of_keys(list(keys), figure.get_size_inches()[0])
-        marks = list(keys.values()), list(keys)
-        figure.legend(*marks, loc="outside lower center", ncols=columns, frameon=False)
+def legend_below(figure: Any, axes: Iterable[Any], inches: float) -> float:
+    """One key for all of these axes, under them; gives its height. None where there is one name only."""
+    keys, size = keys_of(axes), small(1.0) / 72
+    if len(keys) < 2:
+        return 0.0
+    columns = max(1, min(len(keys), int(inches / (size * (_MARK + _LETTER * max(map(len, keys)))))))
+    marks = list(keys.values()), list(keys)
+    figure.legend(*marks, loc="outside lower center", ncols=columns, frameon=False)
+    return -(-len(keys) // columns) * _LINE * size + 0.1
 
 
 def no_matplotlib() -> IsoscopeError:
     """What is said where it is not installed."""
-    return IsoscopeError("a figure takes matplotlib, which is not installed: `pip install matplotlib`.")
+    return IsoscopeError("matplotlib is not installed, and figures take it: `pip install matplotlib`.")

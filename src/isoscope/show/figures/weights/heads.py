@@ -19,10 +19,13 @@ from isoscope.show.colours import MEASURES, MODELS, SOFT, Pair
 from isoscope.show.figures import albums
 from isoscope.show.figures.albums import MOST, Album, Head, Line
 from isoscope.show.figures.panels import Panel
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import UNDECIDED, regime_of
 
 HEIGHT = 300
+_PRINTED = 6
+"""Heads of a printed figure."""
 
 THIS, OTHERS = ("this head", MODELS[0]), ("the layer’s other heads", SOFT)
 LINES: dict[str, dict[str, tuple[str, Pair]]] = {
@@ -34,7 +37,7 @@ LINES: dict[str, dict[str, tuple[str, Pair]]] = {
 _MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
 _DASHES = {"random": "dash", "softmax": "dot"}
 
-Given = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
 """x and y of each series."""
 _FORM = ([0.0], [0.0])
 _HEADINGS = {
@@ -80,7 +83,7 @@ def lines(panel: str, points: Given | None = None) -> Chart:
     return Chart("", across, up, series, height=HEIGHT, margin=_MARGIN)
 
 
-def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[dict[str, Line]] | None:
+def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Album[dict[str, Line]] | None:
     """The pictures there are of the weights of heads; None where there is none."""
     if points is None:
         return None
@@ -94,6 +97,25 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame) -> Album[dict[str, Li
     there = {series for lines in found.values() for series in lines}
     panels = {name: _panel(name, there) for name, series in _SERIES.items() if there & set(series)}
     return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
+
+
+def picture(of: Album[dict[str, Line]], at: Head, panel: str) -> Chart:
+    """One panel of the pictures of a head, with its points in it."""
+    own = {name: (line[0], line[1]) for name, line in of.heads[at].items()}
+    if panel == "spectrum":
+        others = [of.heads[one] for one in of.heads if one[:3] == at[:3] and one != at]
+        beside = [line["eigenvalue"] for line in others if "eigenvalue" in line]
+        around = [v for line in beside for v in line[0]], [v for line in beside for v in line[1]]
+        chart = eigenvalues({THIS[0]: own.get("eigenvalue", _FORM), OTHERS[0]: around})
+    else:
+        chart = lines(panel, {name: line for name, line in own.items() if name in LINES[panel]})
+    return chart.named(f"layer {at[2]} head {at[3]}")
+
+
+def printed_heads(of: Album[dict[str, Line]], panel: str) -> list[Chart]:
+    """One panel of a few heads of the last unit."""
+    few = spaced(albums.of_last_unit(of.heads), _PRINTED)
+    return [picture(of, at, panel) for at in few] if panel in of.panels else []
 
 
 def _largest(points: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +135,7 @@ def _panel(name: str, there: set[str]) -> Panel:
     return Panel((), _HEADINGS[name], "", lines(name), key)
 
 
-def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame) -> Head:
+def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame | None) -> Head:
     pull = {}
     for head, known in albums.known_of_heads(rows, ("trace", "frobenius")).items():
         trace, scale = known.get("trace"), known.get("frobenius")

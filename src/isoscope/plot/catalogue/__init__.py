@@ -1,1 +1,0 @@
-"""Which figures a run has, by name."""
