@@ -16,8 +16,6 @@ APART = {
 READER = "results/schema1.py"
 LEFT = {
     "kinds/impact/effects.py",  # the score of a task is called SCORE.TASK
-    "papers/bao2024/penalty.py",  # arms are called SHAPE: SETTING
-    "papers/bao2024/sweep.py",
 }
 """Modules that still take names apart."""
 

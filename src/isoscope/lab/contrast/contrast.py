@@ -148,11 +148,11 @@ def run_of(asked: Contrast) -> Run:
     alike = [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
     apart = [name for name in _APART if asked.driven or name not in alike]
     fixed = {name: value for name, value in base.fixed().items() if name not in apart}
-    question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
+    question = {**fixed, **lesson_of(base).facts}
     question |= {"reference": asked.reference, "measured": list(MEASURES)}
     question |= {"strength": asked.strength} if asked.driven else {"driven": False}
     if asked.probe:
-        question |= questions_of(asked.probe, base.task, base.data, base.length).facts
+        question |= questions_of(asked.probe, base).facts
     title = f"arms {'of attention ' if asked.driven else ''}on {base.task}"
     run = new_run("contrast", title, question, choose(MEASURES))
     loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
