@@ -100,11 +100,6 @@ class Batch:
         moved = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in self.inputs.items()}
         return replace(self, inputs=moved)
 
-    def counted_on(self, device: torch.device) -> Batch:
-        """The same with its keys, and what counts, on another device."""
-        counts, spoken = (None if x is None else x.to(device) for x in (self.counts, self.decoder_counts))
-        return replace(self, counts=counts, keys=self.keys.to(device), decoder_counts=spoken)
-
 
 def main_input(inputs: object) -> Tensor | None:
     """The tensor that says what a sequence is: the tokens or their embeddings, else the first of floats."""

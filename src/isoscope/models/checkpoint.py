@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models import arch
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar")  # .pth.tar: an older way to say .pth
@@ -65,7 +65,7 @@ def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
             arch.know_models()
         module = transformers.AutoModel.from_config(settings)
     except (OSError, ValueError, KeyError) as reason:
-        raise IsoscopeError(f"cannot make a model of {place}: {str(reason).splitlines()[0]}.") from reason
+        raise IsoscopeError(f"cannot make a model of {place}: {first_line(reason)}.") from reason
     return _fill(file, module, weights), None
 
 

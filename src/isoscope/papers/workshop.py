@@ -164,18 +164,12 @@ class Workshop:
     def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """The answers of a function of a module to items, in their order, so many at once in processes."""
         asked = list(items)
-        if self.parallel == 1 or len(asked) < 2:
-            found = []
-            for done, item in enumerate(asked):
-                self.progress(done, len(asked))
-                with so_many_threads(1):
-                    found.append(function(item))
-            return found
         answers: dict[int, Answer] = {}
         self.progress(0, len(asked))
-        for place, answer in in_processes(function, asked, self.parallel, _begin):
-            answers[place] = answer
-            self.progress(len(answers), len(asked))
+        with so_many_threads(1):
+            for place, answer in in_processes(function, asked, self.parallel, _begin):
+                answers[place] = answer
+                self.progress(len(answers), len(asked))
         return [answers[place] for place in range(len(asked))]
 
     def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:

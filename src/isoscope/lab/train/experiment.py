@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, first_line, unknown_name
 from isoscope.lab.choice import chosen
 from isoscope.lab.model import cnn, transformer
 from isoscope.lab.penalties.table import Penalty, parse
@@ -185,6 +185,5 @@ def device_for(asked: str | None) -> str:
         if torch.empty(0, device=found).device.type == "meta":
             raise RuntimeError("nothing is computed there")
     except (RuntimeError, AssertionError) as reason:
-        why = str(reason).splitlines()[0].rstrip(".")
-        raise IsoscopeError(f"cannot train on '{found}': {why}.") from reason
+        raise IsoscopeError(f"cannot train on '{found}': {first_line(reason)}.") from reason
     return found

@@ -22,10 +22,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.blocks import plain_name
 from isoscope.models.checkpoint import SUFFIXES, state_dict_in
-from isoscope.models.source import locate, quiet, transport_errors
+from isoscope.models.hub import transport_errors
+from isoscope.models.source import locate, quiet
 
 LOOKED_FOR = (  # in this order; an index names the shards
     "model.safetensors.index.json",
@@ -162,7 +163,7 @@ def _from_hub(name: str, commit: str, file: str) -> Path | None:
     except EntryNotFoundError:
         return None
     except unreachable as reason:
-        raise IsoscopeError(f"cannot download {file} of '{name}': {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot download {file} of '{name}': {first_line(reason)}.") from reason
 
 
 def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
@@ -177,7 +178,7 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
         written = file.read_text(encoding="utf-8")
         said = json.loads(written, object_hook=lambda each: SimpleNamespace(**each))
     except (OSError, ValueError) as reason:
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
     try:
         with quiet():
             return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True, written
@@ -291,7 +292,7 @@ def _shard(path: Path) -> Any:
     try:
         return safe_open(path, "pt")
     except (OSError, SafetensorError) as reason:
-        raise IsoscopeError(f"cannot read {path}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
 
 
 def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
@@ -322,11 +323,7 @@ def _unpickled(file: Path) -> dict[str, Any]:
             "and nothing of it was run. Ask for a safetensors version."
         ) from reason
     except (OSError, EOFError, RuntimeError, ValueError) as reason:
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
     if not isinstance(held, dict):
         raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
     return held
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

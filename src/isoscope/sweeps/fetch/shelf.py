@@ -26,9 +26,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from isoscope.errors import IsoscopeError
+from isoscope.models.hub import asking
 from isoscope.results.store import write_whole
 from isoscope.sweeps.find.checkpoints import Checkpoint
-from isoscope.sweeps.find.remote import Listing, asking, listing
+from isoscope.sweeps.find.remote import Listing, listing
 
 _BLOCK = 4096  # of the disk
 _BESIDE = 8  # blocks of a checkpoint: folders, the note, what the library keeps

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.weights.files import (
     LOOKED_FOR,
     Fault,
@@ -100,7 +100,7 @@ def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
     except IsoscopeError as reason:
         return broken(fault=str(reason))
     except Exception as reason:  # noqa: BLE001  whatever a damaged file makes of any library
-        return broken(fault=f"cannot read {checkpoint.address}: {_first_line(reason)}.")
+        return broken(fault=f"cannot read {checkpoint.address}: {first_line(reason)}.")
     kind = BROKEN if fault else NOT_FINITE if found.wild else ""
     return Fingerprint(
         found.digest,
@@ -292,7 +292,3 @@ def config_file(checkpoint: Checkpoint) -> Path:
         return given if given.suffix == ".json" else given / "config.json"
     place = Path(checkpoint.address)
     return (place.parent if place.is_file() else place) / "config.json"
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

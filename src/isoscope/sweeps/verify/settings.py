@@ -18,30 +18,12 @@ from isoscope.models.source import quiet
 
 Settings = tuple[tuple[str, str], ...]
 _TURN = threading.Lock()  # what is silenced is silenced for all
-_HARMLESS = frozenset(
-    (
-        "_name_or_path",
-        "name_or_path",
-        "transformers_version",
-        "_commit_hash",
-        "use_cache",
-        "return_dict",
-        "output_attentions",
-        "output_hidden_states",
-        "gradient_checkpointing",
-        "attn_implementation",
-        "_attn_implementation",
-        "torchscript",
-        "_attn_implementation_autoset",
-        "_attn_implementation_internal",
-        "global_step",
-        "step",
-        "training_step",
-        "problem_type",
-        "id2label",
-        "label2id",
-    )
-)
+_HARMLESS = frozenset((
+    "_name_or_path", "name_or_path", "transformers_version", "_commit_hash", "use_cache", "return_dict",
+    "output_attentions", "output_hidden_states", "gradient_checkpointing", "attn_implementation",
+    "_attn_implementation", "torchscript", "_attn_implementation_autoset", "_attn_implementation_internal",
+    "global_step", "step", "training_step", "problem_type", "id2label", "label2id",
+))  # fmt: skip
 
 
 def settings_in(file: Path) -> tuple[str, Settings, str]:
