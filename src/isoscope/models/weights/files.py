@@ -8,7 +8,6 @@ a pickle is mapped into memory and read as plain tensors only, so it cannot run 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.blocks import plain_name
-from isoscope.models.checkpoint import SUFFIXES, state_dict_in
+from isoscope.models.checkpoint import SUFFIXES, refuse_cut_short, state_dict_in, unpickled
 from isoscope.models.hub import transport_errors
 from isoscope.models.source import locate, quiet
 
@@ -196,7 +195,7 @@ def _open_file(file: Path, config: Path | None) -> Opened:
         said, known, settings = _config(config or file.parent, str(file))
         tensors = single_file_tensors(str(file), lambda _: file, str(file))
         return Opened(tensors, said, str(file), known=known, settings=settings)
-    held = _unpickled(file)
+    held = unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         dims = held["dims"]
         whisper = SimpleNamespace(
@@ -218,7 +217,7 @@ def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
     path = fetch(file)
     assert path is not None
     if path.suffix != ".safetensors":
-        return _pickle(name, path, _unpickled(path))
+        return _pickle(name, path, unpickled(path))
     shard = _shard(path)
     stored = {plain_name(key): key for key in shard.keys()}  # noqa: SIM118  it is no mapping
     return Tensors(
@@ -289,6 +288,7 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
 
 
 def _shard(path: Path) -> Any:
+    refuse_cut_short(path)
     try:
         return safe_open(path, "pt")
     except (OSError, SafetensorError) as reason:
@@ -308,22 +308,3 @@ def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None
         lambda _: None,
         module,
     )
-
-
-def _unpickled(file: Path) -> dict[str, Any]:
-    """What a pickle holds, mapped from the file where its format allows it."""
-    try:
-        try:
-            held = torch.load(file, "cpu", weights_only=True, mmap=True)
-        except (RuntimeError, ValueError):  # the format before 2020 cannot be mapped
-            held = torch.load(file, "cpu", weights_only=True)
-    except pickle.UnpicklingError as reason:
-        raise IsoscopeError(
-            f"refused to load '{file}': it is a pickle that asks for more than tensors, "
-            "and nothing of it was run. Ask for a safetensors version."
-        ) from reason
-    except (OSError, EOFError, RuntimeError, ValueError) as reason:
-        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
-    if not isinstance(held, dict):
-        raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
-    return held

@@ -14,10 +14,8 @@ import base64
 import hashlib
 import json
 import re
-import struct
-import zipfile
-from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +28,6 @@ from torch import Tensor
 from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.weights.files import (
     LOOKED_FOR,
-    Fault,
     Tensors,
     file_in_folder,
     sharded_tensors,
@@ -46,7 +43,6 @@ BROKEN, NOT_FINITE = "broken", "not finite"
 _DIGITS = 16  # of a digest
 _TENSORS = 128  # that a sketch looks into at most
 _ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are no model's
-_CUT_SHORT = ("truncated", "incomplete", "eof", "ran out of input")  # in what is said of an old pickle
 
 
 @dataclass(frozen=True)
@@ -221,68 +217,16 @@ def _tensors(place: Path) -> Tensors:
         raise IsoscopeError(f"{place} holds no weights: looked for {', '.join(LOOKED_FOR)}.")
     if not found.endswith(".json"):
         return _opened(place / found)
-    tensors = sharded_tensors(str(place), found, fetch, True)
-    counted = Counter(json.loads((place / found).read_text())["weight_map"].values())
-    if faults := [fault for file in sorted(counted) if (fault := _amiss(place / file, counted[file]))]:
+    tensors = sharded_tensors(place.name, found, fetch, True)
+    with suppress(IsoscopeError):  # all that cannot be read is told at once
+        tensors.check(tensors.names)
+    if faults := tensors.faults():
         raise IsoscopeError(told_together(faults) + ".")
     return tensors
 
 
-def _amiss(shard: Path, tensors: int) -> Fault | None:
-    """What is wrong with a shard that the index names."""
-    if not shard.is_file():
-        return Fault(
-            shard.name, "are missing", f"the shard {shard.name} is missing; its index says {tensors} tensors."
-        )
-    try:
-        _opened(shard)
-    except IsoscopeError as reason:
-        return Fault(shard.name, "cannot be read", str(reason))
-    return None
-
-
 def _opened(file: Path) -> Tensors:
-    """One file; where it ends too early, say so."""
-    if file.suffix == ".safetensors":
-        _whole(file)
-    else:
-        with file.open("rb") as stream:
-            head = stream.read(4)
-        if b"PK\x03\x04".startswith(head) and not zipfile.is_zipfile(file):
-            raise _cut_short(file)
-    try:
-        return single_file_tensors(str(file), lambda _: file, file.name)
-    except IsoscopeError as reason:
-        said = f"{type(reason.__cause__).__name__} {reason.__cause__}".lower()
-        if any(sign in said for sign in _CUT_SHORT):
-            raise _cut_short(file) from reason
-        raise
-    except (IndexError, EOFError, struct.error) as reason:  # an old pickle that ends in the middle
-        raise _cut_short(file) from reason
-
-
-def _cut_short(file: Path) -> IsoscopeError:
-    size = file.stat().st_size
-    return IsoscopeError(f"{file.name} is cut short: {size:,} bytes are there and its end is missing.")
-
-
-def _whole(file: Path) -> None:
-    """Refuse a file of safetensors whose header tells of more bytes than are there."""
-    there = file.stat().st_size
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        header = stream.read(length) if length <= there - 8 else b""
-    if there < 8 or length > there - 8:
-        raise _cut_short(file)
-    try:
-        ends = [
-            each["data_offsets"][1] for name, each in json.loads(header).items() if name != "__metadata__"
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return  # what is wrong with it, the library says
-    needed = 8 + length + max(ends, default=0)
-    if there < needed:
-        raise IsoscopeError(f"{file.name} is cut short: {there:,} of {needed:,} bytes are there.")
+    return single_file_tensors(str(file), lambda _: file, file.name)
 
 
 def config_file(checkpoint: Checkpoint) -> Path:
