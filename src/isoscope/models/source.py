@@ -170,7 +170,8 @@ def place_for(name: str | None) -> torch.device:
     """The device of this name, or the GPU if there is one; one that cannot be used is an error."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=device)
+        if torch.zeros(1, device=device).is_meta:
+            raise RuntimeError("nothing is computed there")
     except (RuntimeError, AssertionError, NotImplementedError) as reason:
         raise IsoscopeError(f"device '{name}' cannot be used here: {first_line(reason)}.") from reason
     return device

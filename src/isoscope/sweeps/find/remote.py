@@ -152,19 +152,17 @@ def _lost(shards: Iterable[str]) -> list[str]:
 
 
 def _settings(address: str, found: Listing) -> tuple[str, Settings, str]:
-    config = next((file for file in found.files if file.name == "config.json"), None)
-    return ("", (), "") if config is None else _downloaded(address, found.commit, config.hash)
-
-
-def _downloaded(address: str, commit: str, content: str) -> tuple[str, Settings, str]:
     """What a config on the hub says; the same file is downloaded once, whatever revisions have it."""
     from huggingface_hub import hf_hub_download
 
-    if (address, content) not in _configs:
-        with asking(address, commit):
-            file = hf_hub_download(address, "config.json", revision=commit)
-        _configs[address, content] = settings_in(Path(file))
-    return _configs[address, content]
+    config = next((file for file in found.files if file.name == "config.json"), None)
+    if config is None:
+        return "", (), ""
+    if (address, config.hash) not in _configs:
+        with asking(address, found.commit):
+            file = hf_hub_download(address, "config.json", revision=found.commit)
+        _configs[address, config.hash] = settings_in(Path(file))
+    return _configs[address, config.hash]
 
 
 def _known(address: str) -> dict[str, str]:

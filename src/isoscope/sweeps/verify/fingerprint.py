@@ -14,9 +14,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,33 +97,15 @@ def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
         return broken(fault=str(reason))
     except Exception as reason:  # noqa: BLE001  whatever a damaged file makes of any library
         return broken(fault=f"cannot read {checkpoint.address}: {first_line(reason)}.")
-    kind = BROKEN if fault else NOT_FINITE if found.wild else ""
-    return Fingerprint(
-        found.digest,
-        config,
-        found.sketch,
-        fault or _wild_words(found.wild),
-        kind,
-        found.layout,
-        found.parts,
-        settings,
-    )
+    known = replace(found, config=config, settings=settings)
+    return replace(known, fault=fault, kind=BROKEN) if fault else known
 
 
-@dataclass(frozen=True)
-class _Found:
-    digest: str
-    sketch: tuple[float, ...]
-    layout: str
-    parts: tuple[tuple[str, str], ...]
-    wild: tuple[tuple[str, int, int], ...]  # name, how many are NaN, how many infinite
-
-
-def _read(tensors: Tensors) -> _Found:
-    """Read every tensor once, by name."""
+def _read(tensors: Tensors) -> Fingerprint:
+    """Read every tensor once, by name: all but what the config says."""
     names = sorted(tensors.names)
     parts: dict[str, Any] = {}
-    layout, wild = hashlib.blake2b(digest_size=8), []
+    layout, wild = hashlib.blake2b(digest_size=8), list[tuple[str, int, int]]()
     sketched: dict[str, tuple[str, int]] = {}  # a tensor's name and shape; its name, and how many axes it has
     for name in names:
         tensor = tensors.stored(name).detach()
@@ -143,7 +125,8 @@ def _read(tensors: Tensors) -> _Found:
             sketched[said] = name, tensor.dim()
     digests = tuple((part, own.hexdigest()[:_DIGITS]) for part, own in sorted(parts.items()))
     whole = hashlib.blake2b(repr(digests).encode(), digest_size=8).hexdigest()
-    return _Found(whole, _sketch(tensors, sketched), layout.hexdigest(), digests, tuple(wild))
+    sketch, kind = _sketch(tensors, sketched), NOT_FINITE if wild else ""
+    return Fingerprint(whole, "", sketch, _wild_words(wild), kind, layout.hexdigest(), digests)
 
 
 def part_of(name: str) -> str:
@@ -190,7 +173,8 @@ def _not_finite(block: Tensor) -> tuple[int, int]:
     return int(plain.isnan().sum()), int(plain.isinf().sum())
 
 
-def _wild_words(wild: tuple[tuple[str, int, int], ...]) -> str:
+def _wild_words(wild: Sequence[tuple[str, int, int]]) -> str:
+    """The first of the tensors that are not finite: its name, how many are NaN, how many infinite."""
     if not wild:
         return ""
     name, nan, infinite = wild[0]
