@@ -26,6 +26,15 @@ def unknown_name(kind: str, asked: str, known: Iterable[str]) -> IsoscopeError:
     return IsoscopeError(f"no {kind} is called '{asked}'{guess} There are: {', '.join(names)}.")
 
 
+def first_line(reason: BaseException) -> str:
+    """The first line of what went wrong, without its full stop; the kind of error where it says nothing.
+
+    >>> first_line(ValueError("no room.")), first_line(KeyError())
+    ('no room', 'KeyError')
+    """
+    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].strip().rstrip(".")
+
+
 def refuse_sizes(limit: int | None, max_length: int | None, batch_size: int) -> None:
     """Refuse numbers of sequences and tokens below 1; None is no limit."""
     for name, number in (("limit", limit), ("max_length", max_length), ("batch_size", batch_size)):

@@ -79,7 +79,7 @@ def test_a_share_is_made_and_said(
         (("--penalty", "none", "--penalty", "lokater=1"), "no penalty is called 'lokater'"),
         (("--entropies", "1"), "--entropies is how many, 2 or more"),
         (("--only", "4/4"), "--only is i/n with i from 0 to n − 1, such as 0/4; got '4/4'."),
-        (("--device", "abacus"), "cannot train on 'abacus'"),
+        (("--device", "abacus"), "device 'abacus' cannot be used here"),
         (("--width", "9"), "2 heads do not divide a width of 9"),
         (("--data", "/no/such/file.txt"), "no data at '/no/such/file.txt'"),
     ],

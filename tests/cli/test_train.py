@@ -66,7 +66,7 @@ def test_a_cnn_and_a_folder_by_default(
         (("--width", "9"), "2 heads do not divide a width of 9; 1, 3, 9 would."),
         (("--attention", "differential", "--width", "6"), "3 dimensions a head are odd"),
         (("--checkpoints", "often"), "--checkpoints is 'log' or a number of steps, 1 or more; got 'often'."),
-        (("--device", "abacus"), "cannot train on 'abacus': "),
+        (("--device", "abacus"), "device 'abacus' cannot be used here: "),
         (("--data", "/no/such/file.txt"), "no data at '/no/such/file.txt'"),
         (("--data", "short.txt", "--length", "200"), "data 'short.txt' holds 12 items, and one sequence to "),
         (("frames", "--length", "9000"), "recordings of more than 9000 frames"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import isoscope
-from isoscope.data.alphabet import Bytes, CodePoints, alphabet
+from isoscope.data.alphabet import alphabet
 from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import known_tokens, open_data
 from isoscope.models.source import Model
@@ -50,10 +50,10 @@ def test_the_first_character_beyond_the_vocabulary_is_named(vocabulary: int) -> 
     content = "abé京"
     beyond = [character for character in content if ord(character) >= vocabulary]
     if not beyond:
-        assert CodePoints(vocabulary)(content)["input_ids"] == list(map(ord, content))
+        assert alphabet("characters", vocabulary)(content)["input_ids"] == list(map(ord, content))
         return
     with pytest.raises(IsoscopeError, match=rf"the character '{beyond[0]}' \(U\+{ord(beyond[0]):04X}, "):
-        CodePoints(vocabulary)(content)
+        alphabet("characters", vocabulary)(content)
 
 
 def test_what_is_no_alphabet_and_what_does_not_fit() -> None:
@@ -63,9 +63,9 @@ def test_what_is_no_alphabet_and_what_does_not_fit() -> None:
         IsoscopeError, match="bytes need a vocabulary of 256, and this model knows 255 tokens"
     ):
         alphabet("bytes", 255)
-    assert alphabet("bytes", 256) == alphabet("bytes") == Bytes()
-    assert Bytes()("\ud800a")["input_ids"] == [ord("?"), ord("a")]
-    assert CodePoints()("")["input_ids"] == []
+    assert alphabet("bytes", 256) == alphabet("bytes")
+    assert alphabet("bytes")("\ud800a")["input_ids"] == [ord("?"), ord("a")]
+    assert alphabet("characters")("")["input_ids"] == []
 
 
 @pytest.mark.parametrize(

@@ -210,5 +210,5 @@ def test_where_to_train() -> None:
     assert device_for("cpu") == "cpu"
     assert device_for(None) in ("cpu", "cuda")
     for nonsense in ("tpu9", "cuda:-3", "meta"):
-        with pytest.raises(IsoscopeError, match=f"cannot train on '{nonsense}': "):
+        with pytest.raises(IsoscopeError, match=f"device '{nonsense}' cannot be used here: "):
             device_for(nonsense)

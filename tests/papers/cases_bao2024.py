@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pandas as pd
 
 from isoscope.papers.bao2024.attention import DEEP, DEEP_LOCATER
 from isoscope.papers.bao2024.collapse import ALONG
 from isoscope.papers.bao2024.heads import MODEL
-from isoscope.papers.bao2024.penalty import MAIN, NONE, SHALLOW, arm
+from isoscope.papers.bao2024.penalty import MAIN, SHALLOW
 from isoscope.papers.bao2024.walks import GROWING, LOCALISED, MADE, SPREADS, TRACED, TRACELESS, WALKED
 from isoscope.results.row import Row
 from tests.papers.cases import Case, row
@@ -15,6 +17,7 @@ from tests.typed import frame
 
 SEEDS = (0, 1, 2)
 DEEPER = "4 layers, 4 heads"
+NONE = "none"
 
 
 def noise(seed: int, size: float) -> float:
@@ -101,8 +104,8 @@ def sizes(power: float, grown: float, spread: float = 0.005) -> pd.DataFrame:
                 started = 0.5 * (width / 32) ** power
                 lean = started + (step > 0) * (grown + noise(seed % 3, spread))
                 rows.append(row(name, "lean", lean + noise(seed % 3, 0.001), layer=None, **own))
-                for measure in ("trace", "frobenius", "spectrum_variance"):
-                    rows.append(row(name, measure, width / 32, head=0, **own))
+                for measure, head in product(("trace", "frobenius", "spectrum_variance"), range(count)):
+                    rows.append(row(name, measure, width / 32, head=head, **own))
     return frame(rows)
 
 
@@ -113,7 +116,7 @@ def penalised(perplexity: float, spread: float = 0.02) -> pd.DataFrame:
         for shape in (SHALLOW, DEEPER):
             for setting in (NONE, MAIN, "λ 1, τ 1"):
                 own, there = {"seed": seed, "layer": 1, "kind": "query_key"}, setting != NONE
-                name = arm(shape, setting)
+                name = f"{shape}: {setting}"
                 worse = there * (perplexity + noise(seed, spread))
                 rows.append(row(name, "perplexity", 8 + worse, seed=seed, layer=None, kind="training"))
                 rows.append(
@@ -140,11 +143,11 @@ def collapsing(sharper: float, residual: float, spread: float = 0.002) -> pd.Dat
                 rows.append(row(ALONG, "normalised_entropy", entropy, kind="attention", **own))
         for shape in (SHALLOW, DEEPER):
             for setting in (NONE, MAIN):
-                own, there = {"seed": seed, "layer": 1}, setting != NONE
+                own, there, name = {"seed": seed, "layer": 1}, setting != NONE, f"{shape}: {setting}"
                 moved = there * (residual + noise(seed, spread))
-                rows.append(row(arm(shape, setting), "rank_residual", 0.8 + moved, **own))
+                rows.append(row(name, "rank_residual", 0.8 + moved, **own))
                 entropy = 0.6 + there * (0.1 + noise(seed, 0.001))
-                rows.append(row(arm(shape, setting), "normalised_entropy", entropy, kind="attention", **own))
+                rows.append(row(name, "normalised_entropy", entropy, kind="attention", **own))
     return frame(rows)
 
 

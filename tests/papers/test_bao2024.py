@@ -18,7 +18,7 @@ from isoscope.lab.train.experiment import Experiment
 from isoscope.papers import workshop as making
 from isoscope.papers.bao2024 import PAPER, models, reading, sweep, walks
 from isoscope.papers.bao2024.models import deep, settings, shallow, swept
-from isoscope.papers.bao2024.penalty import MAIN, NONE, SHALLOW, arm, changes
+from isoscope.papers.bao2024.penalty import SHALLOW, changes, of_arm
 from isoscope.papers.bao2024.reading import Look, is_localised, leans, look, looked, public, together
 from isoscope.papers.bao2024.walks import MADE, TRACED, Asked, few_of, made_of, walked, within
 from isoscope.papers.claims import WORDS, Claim
@@ -135,17 +135,19 @@ def test_a_training_is_looked_at_once_and_named_by_who_asks(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     own = deep(workshop, 0, narrow=False)
-    folder = workshop.trained(own)
+    (training,), _ = workshop.train([workshop.training("one", own)])
     room = replace(workshop, models=tmp_path)
-    asked = Look(folder, "one", 0, (0, own.recipe.steps), (own.recipe.steps,), "cpu")
+    asked = Look(training, (0, own.recipe.steps), (own.recipe.steps,), "cpu")
     ((rows, points),) = looked(room, [asked])
     direct, _ = look(asked)
     assert sorted(rows["value"].dropna()) == pytest.approx(sorted(direct["value"].dropna()))
     assert set(points["picture"]) >= {"propagation"}
     monkeypatch.setattr(reading, "look", lambda asked: pytest.fail("read again"))
-    ((other, _),) = looked(room, [replace(asked, model="two", seed=4)])
+    named = replace(training, name="two", arm="first", about="λ 1", setting=2.0)
+    ((other, _),) = looked(room, [replace(asked, training=named)])
     assert set(other["model"]) == {"two"}
-    assert set(other["revision"]) == {"seed 4"}
+    assert set(other["revision"]) == {"seed 0"}
+    assert set(zip(other["arm"], other["about"], other["setting"], strict=True)) == {("first", "λ 1", 2.0)}
     assert len(other) == len(rows)
 
 
@@ -191,10 +193,10 @@ def test_the_closed_form_fails_at_low_rank_and_is_said_not_to_be_taken(
 
 def test_a_variance_is_compared_by_its_ratio() -> None:
     rows = CASES["locater"].agree
-    assert changes(rows, SHALLOW, MAIN)["spectrum_variance"].value == pytest.approx(0.1, rel=0.01)
-    own = rows[rows["model"] == arm(SHALLOW, NONE)]
-    twice = pd.concat([own, own.assign(model=arm(SHALLOW, MAIN), value=2 * own["value"])])
-    found = changes(twice, SHALLOW, MAIN)
+    assert changes(rows, SHALLOW)["spectrum_variance"].value == pytest.approx(0.1, rel=0.01)
+    own = of_arm(rows, SHALLOW)
+    twice = pd.concat([own, own.assign(about="λ 0.1", setting=1.0, value=2 * own["value"])])
+    found = changes(twice, SHALLOW)
     assert found["spectrum_variance"].value == pytest.approx(2)
     assert found["perplexity"].value == pytest.approx(8)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +10,7 @@ from scipy import stats
 
 from isoscope.lab.train.experiment import Experiment
 from isoscope.models import zoo
+from isoscope.papers import workshop as making
 from isoscope.papers.claims import Claim, measured
 from isoscope.papers.godey2024 import (
     PAPER,
@@ -22,7 +22,7 @@ from isoscope.papers.godey2024 import (
     untrained,
 )
 from isoscope.papers.intervals import over
-from isoscope.papers.workshop import Workshop, read_training
+from isoscope.papers.workshop import Workshop
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
 from tests.papers.cases_godey2024 import CASES, drifting
@@ -50,13 +50,19 @@ def test_an_experiment_gives_rows_that_its_judge_and_its_figures_can_read(claim:
 def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
     claim: Claim, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(self: Workshop, experiments: Iterable[Experiment]) -> dict[str, str]:
-        reasons = made(self, asked := list(experiments))
-        wrong = (each for each in asked if each.task == "characters" and each.recipe.seed == 1)
-        return {**reasons, **{each.digest: "the loss is nan at step 3." for each in wrong}}
+    own, at_end = making._train, Workshop._at_end
 
-    made = Workshop._make
-    monkeypatch.setattr(Workshop, "_make", lost)
+    def is_wrong(asked: Experiment) -> bool:
+        return asked.task == "characters" and asked.recipe.seed == 1
+
+    def wrong(asked: tuple[Experiment, Path, str]) -> str:
+        return "the loss is nan at step 3." if is_wrong(asked[0]) else own(asked)
+
+    def not_there(self: Workshop, asked: Experiment) -> bool:
+        return not is_wrong(asked) and at_end(self, asked)
+
+    monkeypatch.setattr(making, "_train", wrong)
+    monkeypatch.setattr(Workshop, "_at_end", not_there)
     rows = claim.experiment(tiny_workshop(models)).rows
     gone = rows[rows["measure"] == FAILED]
     trained = claim.name not in ("untrained-block", "pre-norm-reversal")
@@ -68,14 +74,14 @@ def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
 
 def test_clouds_are_of_the_head_that_is_pulled_most(models: Path) -> None:
     workshop = tiny_workshop(models)
-    asked = [(training.MODEL, seed, workshop.experiment("characters", seed=seed)) for seed in range(2)]
-    ended, _ = workshop.train(asked)
+    asked = (workshop.experiment("characters", seed=seed) for seed in range(2))
+    ended, _ = workshop.train(workshop.training(training.MODEL, each) for each in asked)
     points = training.clouds(ended)
     assert set(points["picture"]) == set(training.AXES)
     assert set(points["series"]) == {
         f"{what}, step {step}" for what in ("queries", "keys") for step in (0, 4)
     }
-    rows = read_training(ended[0].folder, model="m", seed=0, heads=True).set_index(["layer", "head"])
+    rows = ended[0].read(heads=True).set_index(["layer", "head"])
     pull = 1.0
     for name in ("query_key_cosine", "query_relative_drift", "key_relative_drift"):
         pull = pull * rows[rows["measure"] == name]["value"].abs()

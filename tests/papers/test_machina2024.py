@@ -14,6 +14,7 @@ import transformers
 
 from isoscope.geometry import cosine
 from isoscope.models.weights import open_weights
+from isoscope.papers import workshop as making
 from isoscope.papers.claims import measured
 from isoscope.papers.machina2024 import PAPER, along, sizes, vocabulary
 from isoscope.papers.machina2024 import arms as arms_module
@@ -52,10 +53,10 @@ def rows(workshop: Workshop) -> pd.DataFrame:
 
 def test_every_model_is_weighed_at_every_step(workshop: Workshop, rows: pd.DataFrame) -> None:
     made = arms(workshop)
-    assert [name for name, *_ in made] == ["width 4", "width 8", "width 16", "width 8, tied"]
-    for name, seed, _ in made:
-        own = rows[(rows["model"] == name) & (rows["revision"] == f"seed {seed}")]
-        kinds = {TIED} if "tied" in name else {INPUT, OUTPUT}
+    assert [each.name for each in made] == ["width 4", "width 8", "width 16", "width 8, tied"]
+    for each in made:
+        own = rows[(rows["model"] == each.name) & (rows["revision"] == f"seed {each.seed}")]
+        kinds = {TIED} if "tied" in each.name else {INPUT, OUTPUT}
         assert kinds == set(own["kind"]) & {TIED, INPUT, OUTPUT}
         for kind in (*kinds, "output", "norm_output", "output_gradient"):
             there = set(own.loc[own["kind"] == kind, "step"])
@@ -76,8 +77,10 @@ def test_a_claim_is_tried_judged_and_drawn(workshop: Workshop, rows: pd.DataFram
 def test_a_training_that_went_wrong_costs_its_own_arm_and_seed(
     workshop: Workshop, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, seed, wrong = arms(workshop)[1]
-    monkeypatch.setattr(Workshop, "_make", lambda self, asked: {wrong.digest: "the loss is nan at step 3."})
+    wrong = arms(workshop)[1]
+    name, seed = wrong.name, wrong.seed
+    monkeypatch.setattr(Workshop, "_at_end", lambda self, asked: asked != wrong.experiment)
+    monkeypatch.setattr(making, "_train", lambda asked: "the loss is nan at step 3.")
     found = along.along_training(workshop)[0]
     lost = found[found["measure"] == FAILED]
     assert lost[["model", "revision"]].to_numpy().tolist() == [[name, f"seed {seed}"]]
@@ -97,7 +100,7 @@ def test_what_is_weighed_is_not_weighed_again(
     monkeypatch.setattr(along, "weigh_checkpoint", refuse)
     again = along.along_training(workshop)[0]
     pd.testing.assert_frame_equal(again, rows)
-    victim = next((workshop.models / f"weighed-{arms(workshop)[0][2].digest}" / "rows").iterdir())
+    victim = next((workshop.models / f"weighed-{arms(workshop)[0].experiment.digest}" / "rows").iterdir())
     held = victim.read_bytes()
     victim.unlink()
     with pytest.raises(AssertionError, match="weighed again"):
@@ -106,7 +109,7 @@ def test_what_is_weighed_is_not_weighed_again(
 
 
 def test_a_tied_model_has_one_matrix_and_learns_it_from_both_ends(workshop: Workshop) -> None:
-    plain = arms(workshop)[0][2]
+    plain = arms(workshop)[0].experiment
     lesson = plain.lesson()
     model, other = tied(plain).build(lesson), plain.build(lesson)
     own = model.state_dict()

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from isoscope.errors import IsoscopeError
+from isoscope.lab.train.training import Training
 from isoscope.papers import workshop as room
 from isoscope.papers.claims import Verdict, all_of, is_above, is_below, lacking, measured
 from isoscope.papers.intervals import apart, correlation, over, paired
 from isoscope.papers.lines import along
 from isoscope.papers.scales import SCALES, scale_of
-from isoscope.papers.workshop import LONGEST, Workshop, parse_data, read_training, reopened
+from isoscope.papers.workshop import LONGEST, Workshop, parse_data
 from isoscope.results.reading import Reading
 from isoscope.results.trajectory import FAILED
 from tests.papers.cases import row, tiny_workshop
@@ -31,31 +32,28 @@ from tests.typed import frame
 def test_a_model_is_trained_once_and_read_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = tiny_workshop(tmp_path)
     asked = workshop.experiment("characters", seed=3)
-    (one, two), lost = workshop.train([("mine", 3, asked), ("also", 3, asked)])
-    folder = workshop.trained(asked)
-    assert one.folder == two.folder == folder
+    (one, two), lost = workshop.train([workshop.training("mine", asked), workshop.training("also", asked)])
+    assert one.folder == two.folder
     assert (one.name, two.name, len(lost)) == ("mine", "also", 0)
-    rows = read_training(folder, ["mean_cosine", "loss"], model="mine", seed=3, steps="all")
+    rows = one.read(["mean_cosine", "loss"], steps="all")
     assert set(rows["step"]) == {0, 1, 2, 4}
     assert set(rows["model"]) == {"mine"}
     assert set(rows["revision"]) == {"seed 3"}
-    assert set(read_training(folder, ["loss"], model="mine", seed=3)["step"]) == {4}
-    heads = read_training(folder, ["query_key_cosine"], model="mine", seed=3, heads=True)
+    assert set(one.read(["loss"])["step"]) == {4}
+    heads = one.read(["query_key_cosine"], heads=True)
     assert heads["head"].notna().all()
-    last, first = reopened(folder), reopened(folder, step=0)
-    assert first.told["loss"] != last.told["loss"]
-    kept = read_training(folder, ["loss"], model="mine", seed=3)["value"].item()
-    assert last.told["loss"] == pytest.approx(kept, rel=1e-5)
-    with pytest.raises(IsoscopeError, match="no weights of step 3; there are: 0, 1, 2, 4"):
-        reopened(folder, step=3)
+    losses = one.read(["loss"], steps="all").set_index("step")["value"]
+    for step in (0, 4):
+        loss = Training(one.at(step, "cpu").module, asked.lesson(), asked.recipe).held_loss()
+        assert loss == pytest.approx(losses[step], rel=1e-5)
 
     def untouched(_: object) -> None:
         raise AssertionError("it is there already")
 
     monkeypatch.setattr(room, "_train", untouched)
-    replace(workshop, seeds=9).trained(asked)  # another paper that asks for the same
+    replace(workshop, seeds=9).train([one])  # another paper that asks for the same
     with pytest.raises(AssertionError):
-        workshop.trained(workshop.experiment("characters", seed=4))
+        workshop.train([workshop.training("other", workshop.experiment("characters", seed=4))])
 
 
 def test_a_training_that_goes_wrong_costs_no_other(tmp_path: Path) -> None:
@@ -63,13 +61,11 @@ def test_a_training_that_goes_wrong_costs_no_other(tmp_path: Path) -> None:
     sound, wrong = (workshop.experiment("characters", seed=seed) for seed in (0, 1))
     wrong = replace(wrong, recipe=replace(wrong.recipe, rate=1e30, steps=20, warmup=0))
     for room_ in (workshop, replace(workshop, parallel=2)):
-        ended, lost = room_.train([("mine", 1, wrong), ("mine", 0, sound)])
+        ended, lost = room_.train(room_.training("mine", each) for each in (wrong, sound))
         assert [(each.name, each.seed) for each in ended] == [("mine", 0)]
         assert lost["measure"].tolist() == [FAILED]
         assert lost[["model", "revision"]].to_numpy().tolist() == [["mine", "seed 1"]]
         assert "at step" in lost["note"].item()
-    with pytest.raises(IsoscopeError, match="at step"):
-        workshop.trained(wrong)
     assert "Not measured: mine (seed 1)" in lacking(lost)
 
 

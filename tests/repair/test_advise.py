@@ -137,5 +137,5 @@ def test_recipes() -> None:
     assert recipes("centre;centre; abtt,whiten:2") == ("centre", "abtt,whiten:2")
     with pytest.raises(IsoscopeError, match="did you mean 'centre'"):
         recipes("center")
-    with pytest.raises(IsoscopeError, match="no repair is named"):
+    with pytest.raises(IsoscopeError, match="names no repair"):
         recipes(";")

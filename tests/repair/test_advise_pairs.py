@@ -19,7 +19,7 @@ from isoscope.repair.advise.pairs import (
     quantiles,
 )
 from isoscope.repair.hubs import NEAREST
-from isoscope.repair.impact.hubs import hubness
+from isoscope.repair.impact.scores import hubness
 
 
 def cone(n: int, width: int, shift: float = 1.0) -> torch.Tensor:

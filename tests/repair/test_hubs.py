@@ -9,7 +9,7 @@ from scipy import stats
 
 from isoscope.repair import hubs as definitions
 from isoscope.repair.advise import pairs
-from isoscope.repair.impact import hubs as impact
+from isoscope.repair.impact import scores as impact
 
 COUNTS = np.random.default_rng(0).poisson(10, (5, 200))
 

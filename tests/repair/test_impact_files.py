@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.impact.files import read_pairs, read_sought, read_texts
-from isoscope.repair.impact.overlap import Split, hold_apart, refuse_same_vectors
+from isoscope.repair.impact.overlap import Split, hold_apart
 from isoscope.repair.impact.tasks import labelled, pairs, sought
 
 ROWS = [("a dog, running", "a cat", 1.5), ('she said "no"', "never", 3.0), ("a", "b", 0.0)]
@@ -157,15 +156,6 @@ def test_a_probe_is_not_judged_on_what_it_was_fitted_on(tmp_path: Path) -> None:
     kept = hold_apart(split, leave_out=True).tasks[0]
     assert list(kept.fitted) == ["two", "three"]
     assert kept.labels.tolist() == [1, 0]  # type: ignore[union-attr]
-
-
-def test_the_same_vectors_are_refused() -> None:
-    random = np.random.default_rng(0)
-    fitted, judged = random.standard_normal((2, 20, 4))
-    refuse_same_vectors(fitted, judged)
-    judged[3] = fitted[5]
-    with pytest.raises(IsoscopeError, match="1 of the 20 vectors"):
-        refuse_same_vectors(fitted, judged)
 
 
 def test_quotes_hold_lines_and_numbers_are_those_of_the_file(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.impact.hubs import hub_outcomes, hubness
 from isoscope.repair.impact.outcome import CANNOT, DRAWS, HELPED, HURT, SAME, UNDEFINED, changed
-from isoscope.repair.impact.scores import retrieval, similarity
+from isoscope.repair.impact.scores import hub_outcomes, hubness, retrieval, similarity
 
 RANDOM = np.random.default_rng(0)
 

@@ -12,8 +12,9 @@ from scipy import stats
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.source import Model, load
+from isoscope.repair.fit.kinds import parse_repairs
 from isoscope.repair.fit.transforms import fit
-from isoscope.repair.impact.impact import AS_IT_IS, judge, known, parse_repairs, refuse_too_many
+from isoscope.repair.impact.impact import AS_IT_IS, judge, known, refuse_too_many
 from isoscope.repair.impact.overlap import Split
 from isoscope.repair.impact.states import Encoded, encode, open_inputs
 from isoscope.repair.impact.tasks import Pairs

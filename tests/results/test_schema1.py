@@ -23,6 +23,15 @@ def rows(**given: object) -> pd.DataFrame:
     [
         ({}, {}),
         ({"model": "post, bias 0.5", "revision": "seed 3"}, {"arm": "post", "setting": 0.5, "seed": 3}),
+        ({"model": "1 layer, 1 head: none", "revision": "seed 0"}, {"arm": "1 layer, 1 head", "seed": 0}),
+        (
+            {"model": "1 layer, 1 head: λ 0.1, τ 2", "revision": "seed 0"},
+            {"arm": "1 layer, 1 head", "about": "λ 0.1", "setting": 2.0, "seed": 0},
+        ),
+        (
+            {"model": "width 64, heads 4", "revision": "seed 0"},
+            {"arm": "heads 4", "setting": 64.0, "seed": 0},
+        ),
         ({"revision": "entropy 0.4, seed 2"}, {"arm": "m", "setting": 0.4, "seed": 2}),
         ({"revision": "seedling"}, {}),
         ({"measure": "trace", "note": "regime: middle_early; simulated"}, {"tag": "middle_early"}),

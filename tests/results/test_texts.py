@@ -14,11 +14,6 @@ APART = {
     "removesuffix", "rpartition", "rsplit", "search", "split", "startswith",
 }  # fmt: skip
 READER = "results/schema1.py"
-LEFT = {
-    "papers/bao2024/penalty.py",  # arms are called SHAPE: SETTING
-    "papers/bao2024/sweep.py",
-}
-"""Modules that still take names apart."""
 
 
 def texts_in(node: ast.AST) -> set[str]:
@@ -52,8 +47,7 @@ def test_no_text_of_a_row_is_taken_apart() -> None:
         for file in SOURCE.rglob("*.py")
         if (name := str(file.relative_to(SOURCE))) != READER and (calls := taken_apart(file.read_text()))
     }
-    assert {name: calls for name, calls in found.items() if name not in LEFT} == {}
-    assert set(found) == LEFT, "a module that no longer does so leaves the list"
+    assert found == {}
 
 
 def test_a_text_taken_apart_is_seen() -> None:

@@ -61,7 +61,7 @@ def planted(folder: Path) -> dict[str, str]:
     return {
         "step20": "as those of step90",
         "step30": f"{shards[0].name} is cut short",
-        "step40": f"the shard {lost.name} is missing",
+        "step40": f"the shard {lost.name} of 'step40' is missing",
         "step50": "layer_norm_eps 0.5 instead of 1e-12",
         "step90": "as those of step20",
         "step70": "pooler.dense.bias has 1 NaN",

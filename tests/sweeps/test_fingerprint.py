@@ -163,7 +163,9 @@ def test_shards_that_are_missing_or_cut_short(folder: Path, tmp_path: Path) -> N
         == f"{shards[1].name} is cut short: {len(body) - 5:,} of {len(body):,} bytes are there."
     )
     shards[1].unlink()
-    assert fault(sharded).startswith(f"the shard {shards[1].name} is missing; its index says ")
+    assert fault(sharded).startswith(
+        f"the shard {shards[1].name} of '{sharded.name}' is missing; its index says "
+    )
     shards[2].unlink()
     assert fault(sharded) == f"2 shards are missing, first {shards[1].name}."
     (sharded / "model.safetensors.index.json").write_text("{}")

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from isoscope.data.batch import Batch
-from isoscope.data.files import files_in
-from isoscope.data.hub import column_at, files
+from isoscope.data.files import files_at
 from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 
@@ -153,19 +152,13 @@ def recordings(
 
 
 def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:
-    for name, file in _files(address):
+    for name, file in files_at(address, SUFFIXES, "recordings"):
         try:
             samples, own_rate = _samples(file)
         except (OSError, ValueError, RuntimeError):
             left_out["that cannot be read"].append(name)
             continue
         yield name, _resampled(samples.mean(axis=1), own_rate, rate)
-
-
-def _files(address: str) -> Iterator[tuple[str, Path | BytesIO]]:
-    if (of_dataset := column_at(address)) is not None:
-        return ((name, BytesIO(content)) for name, content in files(of_dataset, "recordings"))
-    return ((file.name, file) for file in files_in(address, SUFFIXES, "recordings"))
 
 
 def _samples(file: Path | BytesIO) -> tuple[npt.NDArray[np.floating], int]:

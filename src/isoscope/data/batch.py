@@ -6,7 +6,7 @@ says what is padding), or a Batch made by hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,45 +65,31 @@ class Batch:
     def take(self, rows: Tensor, batch_axis: int = 0) -> Batch:
         """These sequences alone; what has no axis of that length is left as it is."""
 
-        def some(x: Tensor, name: str = "") -> Tensor:
-            if not isinstance(x, Tensor) or name in _BETWEEN_POSITIONS:
-                return x
+        def some(x: Tensor, name: str) -> Tensor:
             for axis in (batch_axis, 0):  # masks number sequences first, also where the rest does not
-                if x.dim() > axis and x.shape[axis] == len(self):
+                if name not in _BETWEEN_POSITIONS and x.dim() > axis and x.shape[axis] == len(self):
                     return x.index_select(axis, rows.to(x.device))
             return x
 
-        inputs = self.inputs
-        left = (
-            some(inputs)
-            if isinstance(inputs, Tensor)
-            else {name: some(x, name) for name, x in inputs.items()}
-        )
+        left = self._each(some)
         counts = None if self.counts is None else self.counts[rows]
         spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
         return replace(self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken)
 
     def as_floats(self, dtype: torch.dtype) -> Batch:
         """The same with its numbers, not its tokens, as the model has its weights."""
-
-        def cast(x: Tensor) -> Tensor:
-            return x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
-
-        inputs = self.inputs
-        made = cast(inputs) if isinstance(inputs, Tensor) else {name: cast(x) for name, x in inputs.items()}
+        made = self._each(lambda x, _: x.to(dtype) if x.is_floating_point() else x)
         return replace(self, inputs=made)
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        if isinstance(self.inputs, Tensor):
-            return replace(self, inputs=self.inputs.to(device))
-        moved = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in self.inputs.items()}
-        return replace(self, inputs=moved)
+        return replace(self, inputs=self._each(lambda x, _: x.to(device)))
 
-    def counted_on(self, device: torch.device) -> Batch:
-        """The same with its keys, and what counts, on another device."""
-        counts, spoken = (None if x is None else x.to(device) for x in (self.counts, self.decoder_counts))
-        return replace(self, counts=counts, keys=self.keys.to(device), decoder_counts=spoken)
+    def _each(self, change: Callable[[Tensor, str], Tensor]) -> Mapping[str, Tensor] | Tensor:
+        """The inputs with every tensor changed, given its name (none where there is one alone)."""
+        if isinstance(self.inputs, Tensor):
+            return change(self.inputs, "")
+        return {name: change(x, name) if isinstance(x, Tensor) else x for name, x in self.inputs.items()}
 
 
 def joined_batch(one: Batch, other: Batch) -> Batch | None:

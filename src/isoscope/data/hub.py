@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, first_line, unknown_name
 
 _ROWS = 32  # read at a time: of text a page, of pictures some megabytes
 _SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk leaves in a folder
@@ -229,8 +229,7 @@ def _fetched(column: Column, path: str) -> bytes:
 
 
 def _unreadable(column: Column, reason: BaseException) -> IsoscopeError:
-    said = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
-    return IsoscopeError(f"cannot read the dataset '{column.dataset}': {said}.")
+    return IsoscopeError(f"cannot read the dataset '{column.dataset}': {first_line(reason)}.")
 
 
 @contextmanager

@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from isoscope.data.batch import Batch
-from isoscope.data.files import files_in
-from isoscope.data.hub import column_at, files
+from isoscope.data.files import files_at
 from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 
@@ -102,18 +99,12 @@ def images(
 
 
 def _read(address: str, unread: list[str]) -> Iterator[Image.Image]:
-    for name, file in _files(address):
+    for name, file in files_at(address, SUFFIXES, "pictures"):
         try:
             with Image.open(file) as picture:
                 yield picture.convert("RGB")
         except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError):
             unread.append(name)
-
-
-def _files(address: str) -> Iterator[tuple[str, Path | BytesIO]]:
-    if (of_dataset := column_at(address)) is not None:
-        return ((name, BytesIO(content)) for name, content in files(of_dataset, "pictures"))
-    return ((file.name, file) for file in files_in(address, SUFFIXES, "pictures"))
 
 
 def _digits() -> Iterable[Image.Image]:

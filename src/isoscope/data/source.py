@@ -11,18 +11,14 @@ KINDS = (  # address, what models take, what it is
     ("embedded", "text", "Python's own help, about 465 thousand characters of English"),
     ("embedded", "images", "scikit-learn's 1,797 handwritten digits"),
     ("embedded", "sound", "64 synthesised sounds of one second"),
-    (
-        "FILE",
-        "text",
-        "plain text, also .gz and .xz; packed into full chunks, or --no-pack for one line a sequence",
-    ),
+    ("FILE", "text", "plain text, also .gz and .xz; packed into chunks, or --no-pack for a line a sequence"),
     ("FILE.jsonl:COLUMN", "text", "one document a record; the column is 'text' unless named"),
     ("FOLDER", "images", "every picture below it"),
     ("FOLDER", "sound", "every recording below it, made mono and brought to the model's rate"),
     (
         "ID:SPLIT:COLUMN",
         "all",
-        "a dataset of the hub, streamed, or of a folder; ID@CONFIG for a configuration",
+        "a dataset of the hub, streamed, or of a folder; ID@CONFIG has a config",
     ),
 )
 

@@ -7,15 +7,15 @@ about as much context as the next and no padding is needed. Batches hold sequenc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from isoscope.data.alphabet import Bytes, CodePoints, alphabet
+from isoscope.data.alphabet import Alphabet, alphabet
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy
 from isoscope.data.documents import documents
@@ -47,7 +47,8 @@ class Tokenizer(Protocol):
 class Text:
     """Token sequences, ready to be batched; iterate over it for batches. Make one with `text`.
 
-    `even` batches hold sequences of one length only, for models that would see the padding.
+    `even` batches hold sequences of one length only, for models that would see the padding. Every batch is
+    passed through `change`, for models that take a text in another way; `said` is what a run records of that.
     """
 
     address: str
@@ -62,6 +63,8 @@ class Text:
     notes: tuple[str, ...] = ()
     even: bool = False
     alphabet: str = ""
+    change: Callable[[Batch], Batch] | None = None
+    said: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -74,7 +77,8 @@ class Text:
     def __iter__(self) -> Iterator[Batch]:
         for rows in self._alike():
             for start in range(0, len(rows), self.batch_size):
-                yield self._batch(rows[start : start + self.batch_size])
+                batch = self._batch(rows[start : start + self.batch_size])
+                yield batch if self.change is None else self.change(batch)
 
     def _alike(self) -> list[list[Tensor]]:
         """The sequences that may share a batch, longest first: all, or those of one length."""
@@ -112,7 +116,9 @@ class Text:
             "packed": self.packed,
             "counting": self.policy.describe(),
             "seed": self.seed,
-        } | ({"alphabet": self.alphabet} if self.alphabet else {})
+            **({"alphabet": self.alphabet} if self.alphabet else {}),
+            **self.said,
+        }
 
 
 def text(
@@ -160,8 +166,17 @@ def text(
         packed=pack,
         start=start,
         even=even,
-        alphabet=tokenizer.name if isinstance(tokenizer, Bytes | CodePoints) else "",
+        alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else "",
     )
+
+
+def in_blocks(text: Text) -> Text:
+    """A text for a model that forms its own positions (MANTa): every one of the encoder counts.
+
+    Those of its decoder, which reads the tokens, count as they do in the text.
+    """
+    counting = {**text.policy.describe(), "blocks": "counted"}
+    return replace(text, change=lambda batch: replace(batch, counts=None), said={"counting": counting})
 
 
 def _encode(tokenizer: Tokenizer, document: str) -> list[int]:

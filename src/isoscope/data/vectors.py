@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 from safetensors import SafetensorError
 from safetensors.torch import load as load_safetensors
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, first_line, unknown_name
 
 Array = npt.NDArray[np.floating]
 FORMATS = (".npy", ".npz", ".parquet", ".safetensors", ".csv")
@@ -35,21 +34,12 @@ def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str, list
     notes: list[str] = []
     try:
         found = _read(file, array, notes)
-    except (
-        OSError,
-        EOFError,
-        pa.ArrowInvalid,
-        SafetensorError,
-        zipfile.BadZipFile,
-        pd.errors.ParserError,
-    ) as reason:
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
-    except ValueError as reason:
+    except (OSError, EOFError, SafetensorError, ValueError, zipfile.BadZipFile) as reason:
         if "Object arrays" in str(reason):
             raise IsoscopeError(
                 f"refused to read {file}: it holds pickled objects, which could run code, and none was run."
             ) from reason
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
     if not np.issubdtype(found.dtype, np.number) or np.iscomplexobj(found):
         raise IsoscopeError(f"{file} does not hold real numbers but {found.dtype}.")
     if found.ndim != 2:
@@ -133,10 +123,6 @@ def _header(file: Path) -> int | None:
     except ValueError:
         return 0
     return None
-
-
-def _first_line(reason: Exception) -> str:
-    return (str(reason).splitlines() or [type(reason).__name__])[0].rstrip(".")
 
 
 def _digest(file: Path) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.data.altered import Altered
 from isoscope.data.batch import Batch
 from isoscope.data.text import Text
 
@@ -84,7 +83,7 @@ class Words:
         return torch.tensor([[self.spelled.get(token, nothing) for token in row] for row in tokens.tolist()])
 
 
-def spelled(text: Text, words: Words) -> Altered:
+def spelled(text: Text, words: Words) -> Text:
     """A text of these words' tokens, with the characters of each in its place."""
 
     def change(batch: Batch) -> Batch:
@@ -92,4 +91,4 @@ def spelled(text: Text, words: Words) -> Altered:
         characters = words.characters(batch.inputs["input_ids"])
         return replace(batch, inputs={**batch.inputs, "input_ids": characters})
 
-    return Altered(text, change, {"alphabet": "words, each of its characters"})
+    return replace(text, change=change, alphabet="words, each of its characters")

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from isoscope.errors import unknown_name
 
-
-class Named(Protocol):
-    """A line of a table."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-
-Line = TypeVar("Line", bound=Named)
+Line = TypeVar("Line", bound=Any)  # whatever has a name
 
 
 def chosen(kind: str, name: str, table: Sequence[Line]) -> Line:

@@ -5,8 +5,11 @@ A pickle is read as plain tensors only. What does not fit is an error that names
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
+import struct
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models import arch
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar")  # .pth.tar: an older way to say .pth
+_CUT_SHORT = ("truncated", "incomplete", "eof", "ran out of input")  # in what is said of an old pickle
 _WRAPPERS = ("model_state_dict", "state_dict", "model")
 _VAN = "block1.0.attn.spatial_gating_unit.conv_spatial.weight"
 _WHISPER_NAMES = (  # OpenAI's names, and those of transformers
@@ -65,27 +69,73 @@ def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
             arch.know_models()
         module = transformers.AutoModel.from_config(settings)
     except (OSError, ValueError, KeyError) as reason:
-        raise IsoscopeError(f"cannot make a model of {place}: {str(reason).splitlines()[0]}.") from reason
+        raise IsoscopeError(f"cannot make a model of {place}: {first_line(reason)}.") from reason
     return _fill(file, module, weights), None
 
 
 def _read(file: Path) -> dict[str, Any]:
+    if file.suffix != ".safetensors":
+        return unpickled(file)
+    refuse_cut_short(file)
     try:
-        held = (
-            load_file(file) if file.suffix == ".safetensors" else torch.load(file, "cpu", weights_only=True)
-        )
-    except pickle.UnpicklingError as reason:
-        raise IsoscopeError(
-            f"refused to load '{file}': it is a pickle that asks for more than tensors, "
-            "and nothing of it was run."
-        ) from reason
-    except (OSError, EOFError, RuntimeError, SafetensorError) as reason:
-        raise IsoscopeError(
-            f"cannot read {file}: {(str(reason) or 'it is cut short').splitlines()[0]}."
-        ) from reason
+        return load_file(file)
+    except (OSError, SafetensorError) as reason:
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
+
+
+def unpickled(file: Path) -> dict[str, Any]:
+    """What a pickle of plain tensors holds, mapped from the file where its format allows it."""
+    refuse_cut_short(file)
+    try:
+        try:
+            held = torch.load(file, "cpu", weights_only=True, mmap=True)
+        except (RuntimeError, ValueError):  # the format before 2020 cannot be mapped
+            held = torch.load(file, "cpu", weights_only=True)
+    except (IndexError, EOFError, struct.error) as reason:  # an old pickle that ends in the middle
+        raise _cut_short(file) from reason
+    except (OSError, RuntimeError, ValueError, pickle.UnpicklingError) as reason:
+        if any(sign in f"{type(reason).__name__} {reason}".lower() for sign in _CUT_SHORT):
+            raise _cut_short(file) from reason
+        if isinstance(reason, pickle.UnpicklingError):
+            raise IsoscopeError(
+                f"refused to load '{file}': it is a pickle that asks for more than tensors, "
+                "and nothing of it was run. Ask for a safetensors version."
+            ) from reason
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
     if not isinstance(held, dict):
         raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
     return held
+
+
+def refuse_cut_short(file: Path) -> None:
+    """Say that a file ends too early: safetensors by what their header tells, pickles by how a zip ends."""
+    there = file.stat().st_size
+    with file.open("rb") as stream:
+        head = stream.read(8)
+        length = int.from_bytes(head, "little")
+        header = stream.read(length) if length <= there - 8 else b""
+    if file.suffix != ".safetensors":
+        if b"PK\x03\x04".startswith(head[:4]) and not zipfile.is_zipfile(file):
+            raise _cut_short(file)
+        return
+    if there < 8 or length > there - 8:
+        raise _cut_short(file)
+    try:
+        told = json.loads(header).items()
+        needed = (
+            8
+            + length
+            + max((each["data_offsets"][1] for name, each in told if name != "__metadata__"), default=0)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return  # what is wrong with it, the library says
+    if there < needed:
+        raise IsoscopeError(f"{file.name} is cut short: {there:,} of {needed:,} bytes are there.")
+
+
+def _cut_short(file: Path) -> IsoscopeError:
+    size = file.stat().st_size
+    return IsoscopeError(f"{file.name} is cut short: {size:,} bytes are there and its end is missing.")
 
 
 def state_dict_in(file: Path, held: Mapping[str, Any]) -> dict[str, Tensor]:

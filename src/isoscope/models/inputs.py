@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.alphabet import ALPHABETS, alphabet
-from isoscope.data.altered import Altered, in_blocks
 from isoscope.data.audio import Sounds, Speak, sounds
 from isoscope.data.image import Images, images
-from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, text
+from isoscope.data.text import BATCH_SIZE, LIMIT, MAX_LENGTH, Text, in_blocks, text
 from isoscope.data.words import Words, spelled
 from isoscope.errors import IsoscopeError, refuse_sizes, unknown_name
 from isoscope.models.source import Model
@@ -33,7 +32,7 @@ def open_data(
     first: bool = False,
     tokens: str = "auto",
     seed: int = 0,
-) -> Text | Altered | Images | Sounds:
+) -> Text | Images | Sounds:
     """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
 
     Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most

@@ -10,9 +10,8 @@ import hashlib
 import logging
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +19,16 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, first_line, unknown_name
 from isoscope.models import arch, zoo
 from isoscope.models.checkpoint import SUFFIXES, load_checkpoint
+from isoscope.models.hub import Unreachable, asking
 
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float64": torch.float64,
-}
-
-
+DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16", "float64")}
 _TAKES = {"pixel_values": "images", "input_values": "sound", "input_features": "sound"}
 _LOADING = (  # what transformers raises when a checkpoint cannot be had
-    OSError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-    ImportError,
-    AttributeError,
-    TypeError,
-    SafetensorError,
-)
+    OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError, SafetensorError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -150,7 +136,7 @@ def load(
                 raise IsoscopeError(
                     f"the model '{name}' comes with code, which is run only with --trust-remote-code."
                 ) from reason
-            raise IsoscopeError(f"cannot load the model '{name}': {_sentence(reason)}") from reason
+            raise IsoscopeError(f"cannot load the model '{name}': {first_line(reason)}.") from reason
         takes = _TAKES.get(module.main_input_name, "text")
         tokenizer = _tokenizer(place, options) if takes == "text" else None
         processor = _processor(takes, place, options)
@@ -184,9 +170,10 @@ def place_for(name: str | None) -> torch.device:
     """The device of this name, or the GPU if there is one; one that cannot be used is an error."""
     try:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=device)
+        if torch.zeros(1, device=device).is_meta:
+            raise RuntimeError("nothing is computed there")
     except (RuntimeError, AssertionError, NotImplementedError) as reason:
-        raise IsoscopeError(f"device '{name}' cannot be used here: {_sentence(reason)}") from reason
+        raise IsoscopeError(f"device '{name}' cannot be used here: {first_line(reason)}.") from reason
     return device
 
 
@@ -206,52 +193,23 @@ def locate(address: str, revision: str | None) -> tuple[str, str]:
             )
         return name, ""
     from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
 
-    unreachable: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, RuntimeError, *transport_errors())
-    missing = f"no model '{name}': there is no such folder here, and "
-    meant = zoo.meant(name)
+    cached, meant = None, zoo.meant(name)
     try:
-        cached = _cached(name, revision)  # raises where `name` is no id
-        if constants.HF_HUB_OFFLINE:
-            raise ConnectionError
-        with quiet():
+        with asking(name, revision, f" Give a folder or a hub id.{meant}"), quiet():
+            cached = _cached(name, revision)  # raises where `name` is no id
+            if constants.HF_HUB_OFFLINE:
+                raise ConnectionError
             return name, HfApi().model_info(name, revision=revision, timeout=10).sha or ""
-    except HFValidationError as reason:
-        raise IsoscopeError(
-            f"{missing}it is no hub id (owner/name). Give a folder or a hub id.{meant}"
-        ) from reason
-    except GatedRepoError as reason:
-        raise IsoscopeError(f"the model '{name}' is gated: log in with `hf auth login` first.") from reason
-    except RevisionNotFoundError as reason:
-        raise IsoscopeError(f"the model '{name}' has no revision '{revision}' on the hub.") from reason
-    except RepositoryNotFoundError as reason:
-        raise IsoscopeError(
-            f"{missing}the hub has none of that name. Give a folder or a hub id.{meant}"
-        ) from reason
-    except unreachable as reason:
+    except Unreachable as reason:
         if cached is None and name != address:
             raise zoo.not_here(address, name, revision) from reason
         if cached is None:
             raise IsoscopeError(
-                f"{missing}the hub cannot be reached. Give a folder, or come back online.{meant}"
+                f"no model '{name}': there is no such folder here, and the hub cannot be reached. Give a "
+                f"folder, or come back online.{meant}"
             ) from reason
         return cached
-
-
-def transport_errors() -> tuple[type[Exception], ...]:
-    """What the hub's HTTP library raises when there is no connection; which library that is depends."""
-    found = []
-    for library in ("httpx", "httpx2"):
-        with suppress(ImportError):
-            found.append(import_module(library).TransportError)
-    return tuple(found)
 
 
 def _cached(name: str, revision: str | None) -> tuple[str, str] | None:
@@ -288,12 +246,6 @@ def _processor(takes: str, place: str, options: dict[str, Any]) -> Any:
     except _LOADING:
         return None
     return None
-
-
-def _sentence(reason: BaseException) -> str:
-    """The first line of what another library said, as a sentence."""
-    lines = str(reason).strip().splitlines() or [type(reason).__name__]
-    return lines[0].strip().rstrip(".") + "."
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, main_input
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.attention.tap import attention_tap
 from isoscope.models.blocks import find_blocks, float_tensors, handed_on
 from isoscope.models.tap import at_rest, tap
@@ -72,7 +72,7 @@ def survey(module: nn.Module, batch: Batch) -> Survey:
         with at_rest(module):
             found = _survey(module, batch)
     except _FAILURES as reason:
-        told = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
+        told = first_line(reason)
         raise IsoscopeError(f"{type(module).__name__} cannot be run on this data: {told}.") from reason
     if like is not None:
         places = {id(part): path for path, part in module.named_modules()}

@@ -21,8 +21,7 @@ CORPUS = {
 }
 # of Pythia step0 and int(143·i/20)·1000 for i = 1 … 20: the 21 that Machina & Mercer measured
 MACHINA_STEPS = (0, *(int(143 * i / 20) * 1000 for i in range(1, 21)))
-_PYTHIA = ",".join(map(str, MACHINA_STEPS))
-_TOKEN = "a token"
+_TOKEN, _FRAME = "a token", "a frame of 20 ms"
 
 
 @dataclass(frozen=True)
@@ -50,119 +49,50 @@ class Entry:
         return CORPUS[self.modality]
 
 
-def _pythia(size: str) -> Entry:
-    return Entry(
-        f"pythia-{size}",
-        f"Pythia {size}",
-        TEXT,
-        "sub-words",
-        f"EleutherAI/pythia-{size}",
-        _TOKEN,
-        (MACHINA,),
-        f"step{{{_PYTHIA}}}",
-    )
-
-
 _BOTH = "a {0} of the encoder, then of the decoder, which is fed the same"
+_DEEP = "a character; in the deep layers four of them"
+_WIDER = "a patch, wider from stage to stage"
+_MAP = "a position of the feature map"
 ZOO = (
     Entry("bert", "BERT base", TEXT, "sub-words", "google-bert/bert-base-uncased", _TOKEN),
     Entry("roberta", "RoBERTa base", TEXT, "sub-words", "FacebookAI/roberta-base", _TOKEN),
     Entry("gpt2", "GPT-2", TEXT, "sub-words", "openai-community/gpt2", _TOKEN),
     Entry("t5", "T5 base", TEXT, "sub-words", "google-t5/t5-base", _BOTH.format("token")),
     Entry(
-        "multiberts",
-        "MultiBERTs, seed 0",
-        TEXT,
-        "sub-words",
-        "google/multiberts-seed_0",
-        _TOKEN,
-        revisions="step_{0..200:20,300..2000:100}k",
-        series="google/multiberts-seed_0-{}",
+        "multiberts", "MultiBERTs, seed 0", TEXT, "sub-words", "google/multiberts-seed_0", _TOKEN,
+        revisions="step_{0..200:20,300..2000:100}k", series="google/multiberts-seed_0-{}",
     ),
-    Entry(
-        "character-bert",
-        "CharacterBERT",
-        TEXT,
-        "words of characters",
-        "helboukkouri/character-bert",
-        "a word",
-    ),
-    Entry(
-        "canine-s",
-        "CANINE-S",
-        TEXT,
-        "characters",
-        "google/canine-s",
-        "a character; in the deep layers four of them",
-    ),
-    Entry(
-        "canine-c",
-        "CANINE-C",
-        TEXT,
-        "characters",
-        "google/canine-c",
-        "a character; in the deep layers four of them",
-    ),
-    Entry(
-        "manta-lm",
-        "MANTa-LM base",
-        TEXT,
-        "bytes",
-        "almanach/manta-lm-base",
-        "a block of bytes of the encoder, then a byte of the decoder, which is fed the same",
-    ),
+    Entry("character-bert", "CharacterBERT", TEXT, "words of characters", "helboukkouri/character-bert",
+          "a word"),
+    Entry("canine-s", "CANINE-S", TEXT, "characters", "google/canine-s", _DEEP),
+    Entry("canine-c", "CANINE-C", TEXT, "characters", "google/canine-c", _DEEP),
+    Entry("manta-lm", "MANTa-LM base", TEXT, "bytes", "almanach/manta-lm-base",
+          "a block of bytes of the encoder, then a byte of the decoder, which is fed the same"),
     Entry("byt5", "ByT5 base", TEXT, "bytes", "google/byt5-base", _BOTH.format("byte")),
-    *(_pythia(size) for size in ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b", "12b")),
+    *(
+        Entry(f"pythia-{size}", f"Pythia {size}", TEXT, "sub-words", f"EleutherAI/pythia-{size}", _TOKEN,
+              (MACHINA,), f"step{{{','.join(map(str, MACHINA_STEPS))}}}")
+        for size in ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b", "12b")
+    ),
     Entry("gpt-neox-20b", "GPT-NeoX 20B", TEXT, "sub-words", "EleutherAI/gpt-neox-20b", _TOKEN, (MACHINA,)),
     Entry("falcon-7b", "Falcon 7B", TEXT, "sub-words", "tiiuae/falcon-7b", _TOKEN, (MACHINA,)),
     Entry("opt-6.7b", "OPT 6.7B", TEXT, "sub-words", "facebook/opt-6.7b", _TOKEN, (MACHINA,)),
     Entry("crystalcoder", "CrystalCoder 7B", TEXT, "sub-words", "LLM360/CrystalCoder", _TOKEN, (MACHINA,)),
     Entry("amber", "Amber 7B", TEXT, "sub-words", "LLM360/Amber", _TOKEN, (MACHINA,)),
-    Entry(
-        "wav2vec2", "wav2vec 2.0 base", SPEECH, "frames", "facebook/wav2vec2-base-960h", "a frame of 20 ms"
-    ),
-    Entry("hubert", "HuBERT base", SPEECH, "frames", "facebook/hubert-base-ls960", "a frame of 20 ms"),
-    Entry(
-        "whisper",
-        "Whisper base",
-        SPEECH,
-        "frames",
-        "openai/whisper-base",
-        "a frame of 20 ms of the encoder, then a token of the decoder, which is fed what it says itself",
-    ),
+    Entry("wav2vec2", "wav2vec 2.0 base", SPEECH, "frames", "facebook/wav2vec2-base-960h", _FRAME),
+    Entry("hubert", "HuBERT base", SPEECH, "frames", "facebook/hubert-base-ls960", _FRAME),
+    Entry("whisper", "Whisper base", SPEECH, "frames", "openai/whisper-base",
+          f"{_FRAME} of the encoder, then a token of the decoder, which is fed what it says itself"),
     Entry("vit", "ViT base", VISION, "patches", "google/vit-base-patch16-224", "a patch"),
     Entry("beit", "BEiT base", VISION, "patches", "microsoft/beit-base-patch16-224", "a patch"),
     Entry("deit", "DeiT base", VISION, "patches", "facebook/deit-base-distilled-patch16-224", "a patch"),
-    Entry(
-        "mit", "MiT-B0 (SegFormer)", VISION, "patches", "nvidia/mit-b0", "a patch, wider from stage to stage"
-    ),
-    Entry("cvt", "CvT-13", VISION, "patches", "microsoft/cvt-13", "a patch, wider from stage to stage"),
-    Entry("resnet", "ResNet-50", VISION, "positions", "microsoft/resnet-50", "a position of the feature map"),
-    Entry(
-        "efficientnet",
-        "EfficientNet-B0",
-        VISION,
-        "positions",
-        "google/efficientnet-b0",
-        "a position of the feature map",
-    ),
-    Entry(
-        "convnext",
-        "ConvNeXt tiny",
-        VISION,
-        "positions",
-        "facebook/convnext-tiny-224",
-        "a position of the feature map",
-    ),
-    Entry(
-        "van",
-        "VAN base",
-        VISION,
-        "positions",
-        "Visual-Attention-Network/van-base",
-        "a position of the feature map",
-    ),
-)
+    Entry("mit", "MiT-B0 (SegFormer)", VISION, "patches", "nvidia/mit-b0", _WIDER),
+    Entry("cvt", "CvT-13", VISION, "patches", "microsoft/cvt-13", _WIDER),
+    Entry("resnet", "ResNet-50", VISION, "positions", "microsoft/resnet-50", _MAP),
+    Entry("efficientnet", "EfficientNet-B0", VISION, "positions", "google/efficientnet-b0", _MAP),
+    Entry("convnext", "ConvNeXt tiny", VISION, "positions", "facebook/convnext-tiny-224", _MAP),
+    Entry("van", "VAN base", VISION, "positions", "Visual-Attention-Network/van-base", _MAP),
+)  # fmt: skip
 NAMES = {entry.name: entry for entry in ZOO}
 _NEAR = 0.75  # of two names: "pythia-70" is near "pythia-70m", "nobody/nothing" near none
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,6 @@ from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast.trial import lesson_of
 from isoscope.lab.processes import Answer, Item, in_processes
 from isoscope.lab.train.experiment import USUAL, Experiment, Underway
-from isoscope.lab.train.reopen import Reopen
 from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
 from isoscope.models.source import Model, load
@@ -36,8 +36,6 @@ from isoscope.results.trajectory import trajectory
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
-from isoscope.sweeps.find.checkpoints import in_folder, in_order
-from isoscope.sweeps.work.job import Opened
 from isoscope.sweeps.work.threads import so_many_threads
 from isoscope.sweeps.work.worker import end_with_parent
 
@@ -56,12 +54,45 @@ def _silent(done: int, total: int | None) -> None:
 
 @dataclass(frozen=True)
 class Trained:
-    """A training that came to its end: what rows call it, its seed, and its run folder."""
+    """A training that a claim asks for: its name and coordinates in rows, and its run folder."""
 
     name: str
-    seed: int
     experiment: Experiment
     folder: Path
+    arm: str
+    about: str = ""
+    setting: float = math.nan
+
+    @property
+    def seed(self) -> int:
+        """The seed of its recipe."""
+        return self.experiment.recipe.seed
+
+    def named(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows with the name and the coordinates of this training."""
+        known = {"arm": self.arm, "about": self.about, "setting": self.setting}
+        return of_seed(rows, self.name, self.seed).assign(**known)
+
+    def read(
+        self,
+        measures: Collection[str] | None = None,
+        *,
+        heads: bool | None = False,
+        steps: Literal["last", "all"] | Collection[int] = "last",
+    ) -> pd.DataFrame:
+        """Its rows at the last step, at all, or at those given.
+
+        `heads` False is sites only, True heads only, None both.
+        """
+        of = trajectory(read_run(self.folder))
+        only = of.steps[-1:] if steps == "last" else None if steps == "all" else steps
+        return self.named(of.rows(measures, heads=heads, only=only).drop(columns="unit"))
+
+    def at(self, step: int, device: str) -> Model:
+        """Its model with the weights of a step."""
+        module = self.experiment.build(lesson_of(self.experiment))
+        module.load_state_dict(load_file(self.folder / "checkpoints" / f"step-{step:06d}.safetensors"))
+        return Model(module.to(device).eval(), self.name, step=step)
 
 
 @dataclass(frozen=True)
@@ -111,52 +142,34 @@ class Workshop:
         shape = (own.layers, own.width, own.heads, length, data, own.checkpoints, recipe)
         return Experiment(task, model, attention, norm or USUAL[model], penalty, *shape)
 
-    def trained(self, experiment: Experiment) -> Path:
-        """The run folder of a training, which is made where it is not there or not at its end."""
-        for reason in self._make([experiment]).values():
-            raise IsoscopeError(reason)
-        return self._folder(experiment)
+    def training(
+        self, name: str, experiment: Experiment, *, arm: str = "", about: str = "", setting: float = math.nan
+    ) -> Trained:
+        """A training under this name; its rows have the name as their arm unless another is given."""
+        return Trained(name, experiment, self._folder(experiment), arm or name, about, setting)
 
-    def train(self, asked: Iterable[tuple[str, int, Experiment]]) -> tuple[list[Trained], pd.DataFrame]:
-        """Trainings by name and seed: those that came to their end, and a row `failed` for each other.
+    def train(self, asked: Iterable[Trained]) -> tuple[list[Trained], pd.DataFrame]:
+        """The trainings that came to their end, and a row `failed` for each other.
 
         What is not there yet is made side by side.
         """
         wanted = list(asked)
-        lost = self._make(each for *_, each in wanted)
-        ended = [
-            Trained(name, seed, each, self._folder(each))
-            for name, seed, each in wanted
-            if each.digest not in lost
-        ]
-        rows = [
-            of_seed(failed(name, lost[each.digest]), name, seed)
-            for name, seed, each in wanted
-            if each.digest in lost
-        ]
+        left = list({each.folder: each for each in wanted if not self._at_end(each.experiment)}.values())
+        reasons = self.side_by_side(_train, [(each.experiment, each.folder, self.device) for each in left])
+        lost = {each.folder: why for each, why in zip(left, reasons, strict=True) if why}
+        ended = [each for each in wanted if each.folder not in lost]
+        rows = [each.named(failed(each.name, lost[each.folder])) for each in wanted if each.folder in lost]
         return ended, pd.concat([frame([]), *rows], ignore_index=True)
-
-    def _make(self, experiments: Iterable[Experiment]) -> dict[str, str]:
-        """Make the trainings that are left; the reasons of those that went wrong, by digest."""
-        left = list({each.digest: each for each in experiments if not self._at_end(each)}.values())
-        reasons = self.side_by_side(_train, [(each, self._folder(each), self.device) for each in left])
-        return {each.digest: why for each, why in zip(left, reasons, strict=True) if why}
 
     def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """The answers of a function of a module to items, in their order, so many at once in processes."""
         asked = list(items)
-        if self.parallel == 1 or len(asked) < 2:
-            found = []
-            for done, item in enumerate(asked):
-                self.progress(done, len(asked))
-                with so_many_threads(1):
-                    found.append(function(item))
-            return found
         answers: dict[int, Answer] = {}
         self.progress(0, len(asked))
-        for place, answer in in_processes(function, asked, self.parallel, _begin):
-            answers[place] = answer
-            self.progress(len(answers), len(asked))
+        with so_many_threads(1):
+            for place, answer in in_processes(function, asked, self.parallel, _begin):
+                answers[place] = answer
+                self.progress(len(answers), len(asked))
         return [answers[place] for place in range(len(asked))]
 
     def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:
@@ -184,10 +197,10 @@ class Workshop:
             parts.append(self.observed(name, measures))
         return pd.concat(parts, ignore_index=True)
 
-    def along_training(self, name: str) -> list[tuple[str, int, Experiment]]:
+    def along_training(self, name: str) -> list[Trained]:
         """A language model by character that is followed along its training, of every seed."""
-        seeds = range(self.seeds)
-        return [(name, seed, self.experiment("characters", seed=seed, size="trajectory")) for seed in seeds]
+        made = (self.experiment("characters", seed=seed, size="trajectory") for seed in range(self.seeds))
+        return [self.training(name, each) for each in made]
 
     def _folder(self, experiment: Experiment) -> Path:
         return self.models / experiment.digest
@@ -206,42 +219,6 @@ def digest_of(question: Mapping[str, object]) -> str:
 def is_kept(folder: Path) -> bool:
     """Whether there is a run folder with something in it."""
     return (folder / "run.json").exists() and bool(read_run(folder).units())
-
-
-def model_at(experiment: Experiment, folder: Path, name: str, step: int, device: str) -> Model:
-    """The model of a training in a folder, with the weights that it had at a step."""
-    module = experiment.build(lesson_of(experiment.task, experiment.data, experiment.length))
-    module.load_state_dict(load_file(folder / "checkpoints" / f"step-{step:06d}.safetensors"))
-    return Model(module.to(device).eval(), name, step=step)
-
-
-def read_training(
-    folder: Path,
-    measures: Collection[str] | None = None,
-    *,
-    model: str,
-    seed: int,
-    heads: bool | None = False,
-    steps: Literal["last", "all"] | Collection[int] = "last",
-) -> pd.DataFrame:
-    """Rows of a training, called `model` and `seed N`: at its last step, at all, or at those given.
-
-    `heads` False is sites only, True heads only, None both.
-    """
-    of = trajectory(read_run(folder))
-    only = of.steps[-1:] if steps == "last" else None if steps == "all" else steps
-    rows = of.rows(measures, heads=heads, only=only)
-    return of_seed(rows.drop(columns="unit"), model, seed)
-
-
-def reopened(folder: Path, device: str = "cpu", step: int | None = None) -> Opened:
-    """The model of a training at its last kept step, or at another, and batches of what was held out."""
-    kept = in_order(in_folder(folder))
-    found = [each for each in kept if step is None or each.step == step]
-    if not found:
-        steps = ", ".join(str(each.step) for each in kept)
-        raise IsoscopeError(f"{folder} has no weights of step {step}; there are: {steps}.")
-    return Reopen(str(folder))(found[-1], device)
 
 
 def parse_data(written: str) -> dict[str, str]:

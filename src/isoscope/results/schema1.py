@@ -20,7 +20,11 @@ _CHANGE = ".change"
 _MAIN = r"^(?:spearman|accuracy|accuracy_ridge|accuracy_unpenalised|reciprocal_rank|perplexity)\."
 _BUDGET = "a budget of "
 _SEED = r"^(?:entropy (?P<setting>[\d.]+), )?seed (?P<seed>\d+)$"
-_BIAS = r"^(?P<arm>.+), bias (?P<setting>\S+)$"
+_ARM = (  # of a block under a bias; of LocAteR, by strength and target; of a width, by its number of heads
+    r"^(?P<bias_arm>.+), bias (?P<bias>\S+)$"
+    r"|^(?P<shape>.+): (?:none|(?P<about>λ \S+), τ (?P<target>\S+))$"
+    r"|^width (?P<width>\d+), (?P<heads>heads \d+)$"
+)
 _JUMP = r"^(?P<tag>jump|turn|stray)_in_(?P<about>.+)$"
 _REGIME = r"regime: (?P<tag>\w+)"
 _REGIMES = r"regimes: (?P<tag>[^;]*)"
@@ -33,8 +37,11 @@ def upgraded(rows: pd.DataFrame, facts: Mapping[str, object]) -> pd.DataFrame:
     model, revision, measure, note = (
         rows[name].fillna("") for name in ("model", "revision", "measure", "note")
     )
-    seeded, biased = revision.str.extract(_SEED), model.str.extract(_BIAS)
+    seeded, named = revision.str.extract(_SEED), model.str.extract(_ARM)
+    arm = named["bias_arm"].fillna(named["shape"]).fillna(named["heads"])
+    setting = named["bias"].fillna(named["target"]).fillna(named["width"])
     jumped = measure.str.extract(_JUMP)
+    about = jumped["about"].fillna(named["about"])
     changed = measure.str.endswith(_CHANGE)
     verdict = note.map(lambda text: next((word for word in _VERDICTS if text.startswith(word)), "undefined"))
     regime = note.str.extract(_REGIME)["tag"].fillna(note.str.extract(_REGIMES)["tag"]).fillna("")
@@ -42,10 +49,10 @@ def upgraded(rows: pd.DataFrame, facts: Mapping[str, object]) -> pd.DataFrame:
     rows = rows.assign(
         tag=jumped["tag"].fillna(regime).where(~changed, verdict),
         p=note.str.extract(_P)["p"],
-        arm=biased["arm"].fillna(model.where(seeded["seed"].notna())).fillna(""),
+        arm=arm.fillna(model.where(seeded["seed"].notna())).fillna(""),
         seed=seeded["seed"],
-        setting=biased["setting"].fillna(seeded["setting"]),
-        about=jumped["about"].fillna("").where(~changed, measure.str.removesuffix(_CHANGE)),
+        setting=setting.fillna(seeded["setting"]),
+        about=about.fillna("").where(~changed, measure.str.removesuffix(_CHANGE)),
     )
     numbers = {"p": "float64", "seed": "float64", "setting": "float64"}
     return rows.astype(numbers)[list(COLUMNS)].astype(COLUMNS)

@@ -8,7 +8,7 @@ machines. What is read of a trial is in trial.py, what a contrast says in fit.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -20,7 +20,6 @@ from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast.trial import (
     MEASURES,
     WITHOUT_ATTENTION,
-    Answer,
     Trial,
     lesson_of,
     questions_of,
@@ -148,11 +147,11 @@ def run_of(asked: Contrast) -> Run:
     alike = [name for name in ("attention", "norm") if len({getattr(arm, name) for arm in arms}) == 1]
     apart = [name for name in _APART if asked.driven or name not in alike]
     fixed = {name: value for name, value in base.fixed().items() if name not in apart}
-    question = {**fixed, **lesson_of(base.task, base.data, base.length).facts}
+    question = {**fixed, **lesson_of(base).facts}
     question |= {"reference": asked.reference, "measured": list(MEASURES)}
     question |= {"strength": asked.strength} if asked.driven else {"driven": False}
     if asked.probe:
-        question |= questions_of(asked.probe, base.task, base.data, base.length).facts
+        question |= questions_of(asked.probe, base).facts
     title = f"arms {'of attention ' if asked.driven else ''}on {base.task}"
     run = new_run("contrast", title, question, choose(MEASURES))
     loss = {**explained({"loss": 0.0})["loss"], "says": "The loss on what is held out, after the last step."}
@@ -168,15 +167,8 @@ def make(
     mine = [trial for number, trial in enumerate(asked.trials()) if number % count == first]
     left = [trial for trial in mine if not folder.has(trial.unit)]
     yield len(mine) - len(left), len(mine)
-    for done, (trial, answer) in enumerate(_answers(left, folder.run.id, device, parallel), start=1):
-        folder.write(trial.unit, *answer)
-        yield len(mine) - len(left) + done, len(mine)
-
-
-def _answers(trials: Sequence[Trial], run: str, device: str, parallel: int) -> Iterable[tuple[Trial, Answer]]:
-    if parallel == 1 or len(trials) < 2:
-        yield from ((trial, try_(trial, run, device)) for trial in trials)
-        return
     begin = partial(torch.set_num_threads, max(1, torch.get_num_threads() // parallel))
-    for place, answer in in_processes(partial(try_, run=run, device=device), trials, parallel, begin):
-        yield trials[place], answer
+    answers = in_processes(partial(try_, run=folder.run.id, device=device), left, parallel, begin)
+    for done, (place, answer) in enumerate(answers, start=1):
+        folder.write(left[place].unit, *answer)
+        yield len(mine) - len(left) + done, len(mine)

@@ -83,7 +83,7 @@ class Trial:
 def try_(trial: Trial, run: str, device: str) -> Answer:
     """Train one arm and measure it after the last step; a training that went wrong is a row of NaN."""
     experiment = trial.experiment
-    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
+    lesson = lesson_of(experiment)
     model = experiment.build(lesson).to(device)
     training = Training(model, lesson, experiment.recipe, experiment.penalties())
     called = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
@@ -184,7 +184,7 @@ def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, float, in
 
 
 def _probed(source: Model, experiment: Experiment, address: str) -> Iterator[Row]:
-    asked = questions_of(address, experiment.task, experiment.data, experiment.length)
+    asked = questions_of(address, experiment)
     for layer, reading in probes.probe(source.module, asked).items():
         where = (source.name, source.revision, source.step, "layer", layer, None)
         yield Row.at("", *where, probes.MEASURE, reading)
@@ -214,13 +214,21 @@ def told_besides() -> Told:
     return {**told, probes.MEASURE: probes.EXPLANATION}
 
 
+def lesson_of(experiment: Experiment) -> Lesson:
+    """The lesson of an experiment, read once for all trials."""
+    return _lesson(experiment.task, experiment.data, experiment.length)
+
+
 @lru_cache(maxsize=1)
-def lesson_of(task: str, data: str, length: int) -> Lesson:
-    """Read once for all trials."""
+def _lesson(task: str, data: str, length: int) -> Lesson:
     return Experiment(task=task, data=data, length=length).lesson()
 
 
+def questions_of(address: str, experiment: Experiment) -> probes.Questions:
+    """What a probe asks of an experiment, read once for all trials."""
+    return _questions(address, experiment.task, experiment.data, experiment.length)
+
+
 @lru_cache(maxsize=1)
-def questions_of(address: str, task: str, data: str, length: int) -> probes.Questions:
-    """The same for what a probe asks."""
-    return probes.questions(address, task, data, length, lesson_of(task, data, length))
+def _questions(address: str, task: str, data: str, length: int) -> probes.Questions:
+    return probes.questions(address, task, data, length, _lesson(task, data, length))

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.lab.train.training import Training
 from isoscope.results import store
 
@@ -78,7 +78,7 @@ class Checkpoints:
             training.restore(torch.load(self.last, map_location=training.device, weights_only=True))
         except Exception as reason:
             # whatever a damaged file makes of unpickling
-            why = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
+            why = first_line(reason)
             raise IsoscopeError(
                 f"cannot go on from {self.last}: {why}. Remove it to train from the beginning."
             ) from reason

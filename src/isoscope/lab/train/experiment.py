@@ -24,7 +24,7 @@ from isoscope.lab.tasks.table import TASKS
 from isoscope.lab.train.checkpoints import Checkpoints, due
 from isoscope.lab.train.training import Recipe, Training
 from isoscope.measures.table import choose
-from isoscope.models.source import Model
+from isoscope.models.source import Model, place_for
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
 from isoscope.run.monitor.probe import MEASURES
 from isoscope.run.observe.observe import look
@@ -179,12 +179,5 @@ def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
 
 
 def device_for(asked: str | None) -> str:
-    """The device that is asked for, or the GPU if there is one."""
-    found = asked or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        if torch.empty(0, device=found).device.type == "meta":
-            raise RuntimeError("nothing is computed there")
-    except (RuntimeError, AssertionError) as reason:
-        why = str(reason).splitlines()[0].rstrip(".")
-        raise IsoscopeError(f"cannot train on '{found}': {why}.") from reason
-    return found
+    """The name of the device that is asked for, or of the GPU if there is one."""
+    return str(place_for(asked))

@@ -29,11 +29,11 @@ class Found:
     scale: float
     causal: bool
     mask: Tensor | None
-    scores: Tensor | None
-    softcap: float | None
     query_step: Step | None
     key_step: Step | None
-    why: str
+    scores: Tensor | None = None
+    softcap: float | None = None
+    why: str = ""
 
     def explains(self, probabilities: Tensor) -> bool:
         """Whether query, key, scale and mask give what the softmax gave, where a key is visible."""
@@ -77,18 +77,8 @@ def from_scaled_dot_product(
         query, key = query.flatten(0, -4), key.expand(*query.shape[:-3], *key.shape[-3:]).flatten(0, -4)
     if causal and t != s:  # torch lets row i see the first i + 1 keys
         mask, causal = torch.ones(t, s, dtype=torch.bool, device=query.device).tril(), False
-    return Found(
-        query=query,
-        key=key,
-        scale=float(scale) if scale is not None else query.shape[-1] ** -0.5,
-        causal=causal,
-        mask=mask,
-        scores=None,
-        softcap=None,
-        query_step=steps[0],
-        key_step=steps[1],
-        why="",
-    )
+    scale = float(scale) if scale is not None else query.shape[-1] ** -0.5
+    return Found(query, key, scale, causal, mask, *steps)
 
 
 def from_softmax(
@@ -122,18 +112,9 @@ def from_softmax(
             mask = _mask([_four(term, given, b, h) for term in scores.terms], four.dtype)
         except RuntimeError:  # a layout that was not thought of; the scores are right all the same
             query, key, mask, why = None, None, None, "the axes of query, key and mask were not understood"
-    return Found(
-        query=query,
-        key=key,
-        scale=scores.scale if scores.inner is None else scores.inner * scores.scale,
-        causal=False,
-        mask=mask,
-        scores=four,
-        softcap=softcap,
-        query_step=scores.query_step,
-        key_step=scores.key_step,
-        why=why,
-    )
+    scale = scores.scale if scores.inner is None else scores.inner * scores.scale
+    steps = scores.query_step, scores.key_step
+    return Found(query, key, scale, False, mask, *steps, scores=four, softcap=softcap, why=why)
 
 
 def _lead(given: Tensor, key: Tensor | None) -> tuple[int, int]:

@@ -19,21 +19,10 @@ from torch import Tensor
 if TYPE_CHECKING:
     from isoscope.models.attention.trail import Step
 
-_KEPT = frozenset(
-    {
-        "to",
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "type",
-        "type_as",
-        "contiguous",
-        "clone",
-        "detach",
-        "dropout",
-    }
-)
+_KEPT = frozenset((
+    "to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "detach",
+    "dropout",
+))  # fmt: skip
 _RESHAPED = frozenset({"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze"})
 _INVISIBLE = -1e4  # what hides a key: exp(-1e4) is zero in every precision
 _Lookup = Callable[[Any], "Step | None"]

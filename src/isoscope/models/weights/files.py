@@ -8,7 +8,6 @@ a pickle is mapped into memory and read as plain tensors only, so it cannot run 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,10 +21,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.blocks import plain_name
-from isoscope.models.checkpoint import SUFFIXES, state_dict_in
-from isoscope.models.source import locate, quiet, transport_errors
+from isoscope.models.checkpoint import SUFFIXES, refuse_cut_short, state_dict_in, unpickled
+from isoscope.models.hub import transport_errors
+from isoscope.models.source import locate, quiet
 
 LOOKED_FOR = (  # in this order; an index names the shards
     "model.safetensors.index.json",
@@ -162,7 +162,7 @@ def _from_hub(name: str, commit: str, file: str) -> Path | None:
     except EntryNotFoundError:
         return None
     except unreachable as reason:
-        raise IsoscopeError(f"cannot download {file} of '{name}': {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot download {file} of '{name}': {first_line(reason)}.") from reason
 
 
 def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
@@ -177,7 +177,7 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
         written = file.read_text(encoding="utf-8")
         said = json.loads(written, object_hook=lambda each: SimpleNamespace(**each))
     except (OSError, ValueError) as reason:
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {file}: {first_line(reason)}.") from reason
     try:
         with quiet():
             return transformers.AutoConfig.from_pretrained(file, trust_remote_code=False), True, written
@@ -195,7 +195,7 @@ def _open_file(file: Path, config: Path | None) -> Opened:
         said, known, settings = _config(config or file.parent, str(file))
         tensors = single_file_tensors(str(file), lambda _: file, str(file))
         return Opened(tensors, said, str(file), known=known, settings=settings)
-    held = _unpickled(file)
+    held = unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         dims = held["dims"]
         whisper = SimpleNamespace(
@@ -217,7 +217,7 @@ def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
     path = fetch(file)
     assert path is not None
     if path.suffix != ".safetensors":
-        return _pickle(name, path, _unpickled(path))
+        return _pickle(name, path, unpickled(path))
     shard = _shard(path)
     stored = {plain_name(key): key for key in shard.keys()}  # noqa: SIM118  it is no mapping
     return Tensors(
@@ -288,10 +288,11 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
 
 
 def _shard(path: Path) -> Any:
+    refuse_cut_short(path)
     try:
         return safe_open(path, "pt")
     except (OSError, SafetensorError) as reason:
-        raise IsoscopeError(f"cannot read {path}: {_first_line(reason)}.") from reason
+        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
 
 
 def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
@@ -307,26 +308,3 @@ def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None
         lambda _: None,
         module,
     )
-
-
-def _unpickled(file: Path) -> dict[str, Any]:
-    """What a pickle holds, mapped from the file where its format allows it."""
-    try:
-        try:
-            held = torch.load(file, "cpu", weights_only=True, mmap=True)
-        except (RuntimeError, ValueError):  # the format before 2020 cannot be mapped
-            held = torch.load(file, "cpu", weights_only=True)
-    except pickle.UnpicklingError as reason:
-        raise IsoscopeError(
-            f"refused to load '{file}': it is a pickle that asks for more than tensors, "
-            "and nothing of it was run. Ask for a safetensors version."
-        ) from reason
-    except (OSError, EOFError, RuntimeError, ValueError) as reason:
-        raise IsoscopeError(f"cannot read {file}: {_first_line(reason)}.") from reason
-    if not isinstance(held, dict):
-        raise IsoscopeError(f"'{file}' holds no weights by name but {type(held).__name__}.")
-    return held
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
@@ -22,11 +24,8 @@ _KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of heads at the end of training, with and without LocAteR, and of public models; and curves."""
-    asked = [
-        (name, seed, deep(workshop, seed, narrow=name == DEEP_LOCATER))
-        for seed in range(workshop.seeds)
-        for name in (DEEP, DEEP_LOCATER)
-    ]
+    pairs = product(range(workshop.seeds), ((DEEP, False), (DEEP_LOCATER, True)))
+    asked = (workshop.training(name, deep(workshop, seed, narrow=narrow)) for seed, (name, narrow) in pairs)
     ended, lost = workshop.train(asked)
     found = looked(workshop, [at_end(each, workshop.device) for each in ended])
     rows = pd.concat([*(each for each, _ in found), lost, public(workshop)], ignore_index=True)

@@ -9,12 +9,12 @@ import pandas as pd
 
 from isoscope.papers.bao2024.heads import along_steps
 from isoscope.papers.bao2024.models import SHALLOW, STRENGTH, TARGET
-from isoscope.papers.bao2024.penalty import MAIN, NONE, arm, arms, asked_of
+from isoscope.papers.bao2024.penalty import asked_of, of_arm
 from isoscope.papers.bao2024.reading import Look, at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots, series
-from isoscope.papers.workshop import Workshop, read_training
+from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
 
@@ -33,7 +33,7 @@ def experiment(workshop: Workshop) -> Found:
     looks: list[Look] = []
     for each in ended:
         steps: Literal["all", "last"] = "all" if each.name == ALONG else "last"
-        parts.append(read_training(each.folder, OF_TRAINING, model=each.name, seed=each.seed, steps=steps))
+        parts.append(each.read(OF_TRAINING, steps=steps))
         looks.append((along_steps if each.name == ALONG else at_end)(each, workshop.device))
     for rows, _ in looked(workshop, looks):
         parts.append(rows[rows["measure"].isin(OF_WEIGHTS) & rows["head"].isna()])
@@ -57,7 +57,12 @@ def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
 def changed(rows: pd.DataFrame, shape: str, measure: str) -> Reading:
     """With LocAteR less without, at the end: mean over layers, paired by seed."""
     own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
-    return paired(*(by_seed(own[own["model"] == arm(shape, each)]) for each in (NONE, MAIN)))
+    return paired(*map(by_seed, _without_and_with(own, shape)))
+
+
+def _without_and_with(rows: pd.DataFrame, shape: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of a shape without LocAteR, and those with it at the setting that decides."""
+    return of_arm(rows, shape), of_arm(rows, shape, f"λ {STRENGTH:g}", TARGET)
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
@@ -88,7 +93,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def _shapes(rows: pd.DataFrame) -> list[str]:
     """The shapes that were trained with LocAteR and without, the one that decides first."""
-    return list(dict.fromkeys(shape for shape, _ in arms(rows[rows["model"] != ALONG])))
+    return [shape for shape in rows["arm"].unique() if shape != ALONG]
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
@@ -113,7 +118,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
         lines = []
         for shape in _shapes(rows):
-            found = [over_seeds(own[own["model"] == arm(shape, each)]) for each in (NONE, MAIN)]
+            found = [over_seeds(each) for each in _without_and_with(own, shape)]
             lines.append(series(shape, ["without LocAteR", "with"], found, style="dots"))
         charts.append(Chart(f"{title} at the end", "", "", lines))
     return charts

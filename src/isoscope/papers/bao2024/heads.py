@@ -38,7 +38,7 @@ def along_steps(training: Trained, device: str) -> Look:
     """A training that is read at every step that was kept, and at some of them with its data."""
     steps = due(training.experiment.checkpoints, training.experiment.recipe.steps)
     some = tuple(thinned(steps, ON_DATA))
-    return Look(training.folder, training.name, training.seed, steps, some, device)
+    return Look(training, steps, some, device)
 
 
 def _notes(rows: pd.DataFrame) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,10 @@ from isoscope.papers.bao2024.reading import at_end, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, over_seeds, paired
 from isoscope.papers.lines import series
-from isoscope.papers.workshop import Workshop, read_training
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart, Series
 
-NONE = "none"
 VARIANCE = "spectrum_variance"
 OF_TRAINING = ("normalised_entropy", "rank_residual")
 OF_WEIGHTS = (VARIANCE, "spectrum_mean", "trace", "frobenius", "spectral_norm")
@@ -32,34 +31,37 @@ JUDGED = {
 }
 
 
-def called(strength: float, target: float) -> str:
-    """A setting of LocAteR as an arm's name has it.
-
-    >>> called(0.1, 1.0)
-    'λ 0.1, τ 1'
-    """
-    return f"λ {strength:g}, τ {target:g}"
-
-
-MAIN = called(STRENGTH, TARGET)
+MAIN = f"λ {STRENGTH:g}, τ {TARGET:g}"
 LEFT = 0.35  # where models without LocAteR, which have no τ, are drawn on its axis
 
 
-def arm(shape: str, setting: str) -> str:
-    """What rows call a model of a shape with this setting."""
-    return f"{shape}: {setting}"
-
-
-def asked_of(workshop: Workshop, tried: Sequence[tuple[float, float]]) -> list[tuple[str, int, Experiment]]:
-    """Every training, without LocAteR and with each of these settings: arm, seed and experiment."""
+def asked_of(workshop: Workshop, tried: Sequence[tuple[float, float]]) -> list[Trained]:
+    """Every training, without LocAteR and with each of these settings."""
     found = []
     for seed in range(workshop.seeds):
-        found.append((arm(SHALLOW, NONE), seed, shallow(workshop, seed, "")))
+        found.append(_training(workshop, SHALLOW, shallow(workshop, seed, "")))
         for each in tried:
-            found.append((arm(SHALLOW, called(*each)), seed, shallow(workshop, seed, locater(*each))))
-        found += [(arm(deeper(workshop), NONE), seed, deep(workshop, seed, narrow=False))]
-        found += [(arm(deeper(workshop), MAIN), seed, deep(workshop, seed, narrow=True))]
+            found.append(_training(workshop, SHALLOW, shallow(workshop, seed, locater(*each)), *each))
+        found.append(_training(workshop, deeper(workshop), deep(workshop, seed, narrow=False)))
+        main = deep(workshop, seed, narrow=True)
+        found.append(_training(workshop, deeper(workshop), main, STRENGTH, TARGET))
     return found
+
+
+def _training(
+    workshop: Workshop, shape: str, experiment: Experiment, strength: float = 0, target: float = math.nan
+) -> Trained:
+    """A training whose rows have the shape as their arm, LocAteR's strength as `about`, and τ as setting."""
+    if not strength:
+        return workshop.training(f"{shape}: none", experiment, arm=shape)
+    name = f"{shape}: λ {strength:g}, τ {target:g}"
+    return workshop.training(name, experiment, arm=shape, about=f"λ {strength:g}", setting=target)
+
+
+def of_arm(rows: pd.DataFrame, shape: str, strength: str = "", target: float = math.nan) -> pd.DataFrame:
+    """The rows of one shape: without LocAteR, or with it at this strength ("λ 0.1") and this target."""
+    there = rows["setting"].isna() if math.isnan(target) else rows["setting"] == target
+    return rows[(rows["arm"] == shape) & (rows["about"] == strength) & there]
 
 
 def deeper(workshop: Workshop) -> str:
@@ -73,7 +75,7 @@ def experiment(workshop: Workshop) -> Found:
     ended, lost = workshop.train(asked_of(workshop, settings(workshop)))
     parts: list[pd.DataFrame] = []
     for each in ended:
-        rows = read_training(each.folder, ("loss", *OF_TRAINING), model=each.name, seed=each.seed)
+        rows = each.read(("loss", *OF_TRAINING))
         loss = rows["measure"] == "loss"
         perplexity = rows[loss].assign(measure="perplexity", value=np.exp(rows.loc[loss, "value"]))
         parts += [rows[~loss], perplexity]
@@ -95,7 +97,9 @@ def _least(workshop: Workshop) -> str:
     )
 
 
-def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
+def changes(
+    rows: pd.DataFrame, shape: str, strength: str = f"λ {STRENGTH:g}", target: float = TARGET
+) -> dict[str, Reading]:
     """What LocAteR changes, by measure: differences of means over layers, paired by seed.
 
     A variance is multiplied: its interval is of the ratio, by way of logarithms.
@@ -104,8 +108,7 @@ def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
     for name in JUDGED:
         own = rows[rows["measure"] == name]
         own = own.assign(value=np.log(own["value"])) if name == VARIANCE else own
-        first, second = (by_seed(own[own["model"] == arm(shape, each)]) for each in (NONE, setting))
-        found[name] = paired(first, second)
+        found[name] = paired(by_seed(of_arm(own, shape)), by_seed(of_arm(own, shape, strength, target)))
     log = found[VARIANCE]
     value, low, high = (math.exp(end) for end in (log.value, log.low, log.high))
     return {**found, VARIANCE: Reading(value, log.n, low=low, high=high)}
@@ -113,9 +116,9 @@ def changes(rows: pd.DataFrame, shape: str, setting: str) -> dict[str, Reading]:
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """At the setting that was chosen beforehand, in one layer: variance down, entropy up, perplexity down."""
-    found = changes(rows, SHALLOW, MAIN)
-    tried = [setting for shape, setting in arms(rows) if shape == SHALLOW and setting != NONE]
-    each = [changes(rows, SHALLOW, setting) for setting in tried]
+    found = changes(rows, SHALLOW)
+    tried = [one for one in penalised(rows) if one[0] == SHALLOW]
+    each = [changes(rows, *one) for one in tried]
     said = (
         f"In {SHALLOW}, {MAIN} multiplies the variance of the eigenvalues by {found[VARIANCE].said}, "
         f"changes normalised entropy by {found['normalised_entropy'].said} and perplexity by "
@@ -127,8 +130,8 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"{sum(one['perplexity'].below(0) for one in each)} lower perplexity and "
         f"{sum(one['perplexity'].above(0) for one in each)} raise it, by their intervals."
     )
-    for shape in dict.fromkeys(shape for shape, _ in arms(rows) if shape != SHALLOW):
-        own = changes(rows, shape, MAIN)
+    for shape in (each for each in rows["arm"].unique() if each != SHALLOW):
+        own = changes(rows, shape)
         details += (
             f" In {shape} {MAIN} multiplies the variance by {own[VARIANCE].said} and changes the others by "
             f"{own['normalised_entropy'].said} and {own['perplexity'].said}."
@@ -141,10 +144,10 @@ def judge(rows: pd.DataFrame) -> Verdict:
     return replace(all_of(parts, said + lacking(rows)), details=details)
 
 
-def arms(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    """Shapes and settings, in their order."""
-    pairs = [str(model).partition(": ") for model in rows["model"].unique()]
-    return [(shape, setting) for shape, _, setting in pairs]
+def penalised(rows: pd.DataFrame) -> list[tuple[str, str, float]]:
+    """Shape, strength and target of every arm with LocAteR, in their order."""
+    arms = rows.loc[rows["setting"].notna(), ["arm", "about", "setting"]].drop_duplicates()
+    return [(str(shape), str(strength), float(target)) for shape, strength, target in arms.to_numpy()]
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
@@ -152,10 +155,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     charts = []
     for measure, title in JUDGED.items():
         ratio = measure == VARIANCE
-        lines = [
-            _dots(group, [changes(rows, shape, setting)[measure] for shape, setting in group.arms])
-            for group in _groups(rows)
-        ]
+        lines = _lines(rows, lambda *arm, measure=measure: changes(rows, *arm)[measure])
         said = "with over without" if ratio else "with less without"
         levels = ((float(ratio), "as without"),)
         charts.append(Chart(title, "τ", said, lines, log_x=True, log_y=ratio, levels=levels))
@@ -165,46 +165,24 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ("propagation_range", "Range of ρ(t), mean over heads"),
     ):
         own = rows[rows["measure"] == measure]
-        lines = [
-            _dots(group, [over_seeds(own[own["model"] == arm(*each)]) for each in group.arms])
-            for group in _groups(rows)
-        ]
-        lines += [
-            series(
-                f"{shape}, without",
-                [LEFT / 1.07**place],
-                [over_seeds(own[own["model"] == arm(shape, NONE)])],
-                "dots",
-            )
-            for place, shape in enumerate(dict.fromkeys(shape for shape, _ in arms(rows)))
-        ]
+        lines = _lines(rows, lambda *arm, own=own: over_seeds(of_arm(own, *arm)))
+        for place, shape in enumerate(rows["arm"].unique()):
+            found = over_seeds(of_arm(own, shape))
+            lines.append(series(f"{shape}, without", [LEFT / 1.07**place], [found], "dots"))
         charts.append(Chart(title, "τ", "", lines, log_x=True, log_y=measure == "frobenius"))
     return charts
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Arms of one shape and one strength, by their targets; drawn a little aside, not over each other."""
-
-    name: str
-    arms: tuple[tuple[str, str], ...]
-    aside: float
-
-
-def _groups(rows: pd.DataFrame) -> list[_Group]:
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for shape, setting in arms(rows):
-        if setting != NONE:
-            found.setdefault((shape, setting.partition(",")[0]), []).append((shape, setting))
-    return [
-        _Group(f"{shape}, {strength}", tuple(arms), 1.07**place)
-        for place, ((shape, strength), arms) in enumerate(found.items())
-    ]
-
-
-def _dots(group: _Group, found: Sequence[Reading]) -> Series:
-    x = [float(setting.rpartition("τ ")[2]) * group.aside for _, setting in group.arms]
-    return series(group.name, x, found, style="dots")
+def _lines(rows: pd.DataFrame, read: Callable[..., Reading]) -> list[Series]:
+    """A series for each shape and strength along τ, drawn a little aside so that none hides another."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for shape, strength, target in penalised(rows):
+        groups.setdefault((shape, strength), []).append(target)
+    found = []
+    for place, (group, targets) in enumerate(groups.items()):
+        x, y = [target * 1.07**place for target in targets], [read(*group, target) for target in targets]
+        found.append(series(", ".join(group), x, y, "dots"))
+    return found
 
 
 CLAIM = Claim(

@@ -16,11 +16,10 @@ import pandas as pd
 
 from isoscope.errors import IsoscopeError
 from isoscope.lab.contrast.trial import lesson_of, rows_of_heads, weigh_trial
-from isoscope.lab.train.reopen import experiment_of
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
-from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured, of_seed
-from isoscope.papers.workshop import Trained, Workshop, digest_of, is_kept, model_at
+from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured
+from isoscope.papers.workshop import Trained, Workshop, digest_of, is_kept
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
@@ -44,9 +43,7 @@ _MOMENTS = ("trace", "trace_square", "frobenius")
 class Look:
     """A training that is read at some steps; at those of `on_data`, on what it held out as well."""
 
-    folder: Path
-    model: str
-    seed: int
+    training: Trained
     steps: tuple[int, ...]
     on_data: tuple[int, ...]
     device: str
@@ -54,13 +51,17 @@ class Look:
     @property
     def question(self) -> dict[str, object]:
         """What fixes its rows."""
-        return {"training": self.folder.name, "steps": list(self.steps), "on_data": list(self.on_data)}
+        return {
+            "training": self.training.folder.name,
+            "steps": list(self.steps),
+            "on_data": list(self.on_data),
+        }
 
 
 def at_end(training: Trained, device: str) -> Look:
     """A training that is read at its last step, with its data."""
     last = (training.experiment.recipe.steps,)
-    return Look(training.folder, training.name, training.seed, last, last, device)
+    return Look(training, last, last, device)
 
 
 def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -69,23 +70,21 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
     left = [(each, folder) for each, folder in zip(asked, folders, strict=True) if not is_kept(folder)]
     answers = workshop.side_by_side(look, [each for each, _ in left])
     for (each, folder), answer in zip(left, answers, strict=True):
-        _keep(folder, each.folder.name, each.question, *answer)
+        _keep(folder, each.training.folder.name, each.question, *answer)
     found = [read_run(folder) for folder in folders]
     return [
-        (of_seed(one.frame(), each.model, each.seed), one.points(one.units()[0]))
+        (each.training.named(one.frame()), one.points(one.units()[0]))
         for one, each in zip(found, asked, strict=True)
     ]
 
 
 def look(asked: Look) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of all heads at these steps, and points of the pictures of the last that was read on data."""
-    experiment, _ = experiment_of(asked.folder)
+    lesson = lesson_of(asked.training.experiment)
     rows: list[Row] = []
     points = points_frame([])
     for step in asked.steps:
-        source = model_at(experiment, asked.folder, asked.model, step, asked.device)
-        source = replace(source, revision=f"seed {asked.seed}")
-        lesson = lesson_of(experiment.task, experiment.data, experiment.length)
+        source = asked.training.at(step, asked.device)
         if step in asked.on_data:
             found, points, _ = weigh_trial(source, lesson)
             rows += found

@@ -11,15 +11,13 @@ import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.lab.contrast.trial import lesson_of
-from isoscope.lab.train.experiment import Experiment
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking, of_seed
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired, widened
 from isoscope.papers.lines import series
-from isoscope.papers.scales import Size
-from isoscope.papers.workshop import Workshop
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.reading import Reading
 from isoscope.results.row import frame
 from isoscope.results.trajectory import FAILED
@@ -34,56 +32,33 @@ TITLES = {
 CALLED = {0: "at the start", 1: "trained"}
 
 
-def called(size: Size) -> str:
-    """An arm.
-
-    >>> called(Size(2, 64, 4, 64, 300, 16, 3e-3, "300"))
-    'width 64, heads 4'
-    """
-    return f"width {size.width}, heads {size.heads}"
-
-
-def shape_of(model: str) -> tuple[int, int]:
-    """The width and the number of heads of an arm.
-
-    >>> shape_of("width 64, heads 4")
-    (64, 4)
-    """
-    width, heads = (int(part.split()[1]) for part in model.split(", "))
-    return width, heads
-
-
 def experiment(workshop: Workshop) -> Found:
     """Heads of models of every size, at the start and trained."""
-    every = product(swept(workshop), range(max(STARTS, workshop.seeds)))
-    asked = [(called(size), seed, workshop.experiment(TASK, seed=seed, size=size)) for size, seed in every]
-    ended, lost = workshop.train(each for each in asked if each[1] < workshop.seeds)
-    looks = [
-        Look(each.folder, each.name, each.seed, (0, each.experiment.recipe.steps), (), workshop.device)
-        for each in ended
-    ]
+    asked = []
+    for size, seed in product(swept(workshop), range(max(STARTS, workshop.seeds))):
+        made, arm = workshop.experiment(TASK, seed=seed, size=size), f"heads {size.heads}"
+        asked.append(workshop.training(f"width {size.width}, {arm}", made, arm=arm, setting=size.width))
+    ended, lost = workshop.train(each for each in asked if each.seed < workshop.seeds)
+    looks = [Look(each, (0, each.experiment.recipe.steps), (), workshop.device) for each in ended]
     parts = [rows for rows, _ in looked(workshop, looks)]
-    beside = [(name, experiment) for name, seed, experiment in asked if seed >= workshop.seeds]
-    parts += workshop.side_by_side(start, beside)
+    parts += workshop.side_by_side(start, [each for each in asked if each.seed >= workshop.seeds])
     rows = pd.concat([*parts, lost], ignore_index=True)
     return Found(rows[rows["measure"].isin((*KEPT, FAILED))].reset_index(drop=True))
 
 
-def start(asked: tuple[str, Experiment]) -> pd.DataFrame:
+def start(training: Trained) -> pd.DataFrame:
     """Rows of the heads of a model before its first step."""
-    name, experiment = asked
-    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
-    source = Model(experiment.build(lesson), name, f"seed {experiment.recipe.seed}", step=0)
+    experiment = training.experiment
+    source = Model(experiment.build(lesson_of(experiment)), training.name, step=0)
     rows = frame(head_rows(source, experiment.length))
-    return of_seed(pd.concat([rows, together(rows)], ignore_index=True), name, experiment.recipe.seed)
+    return training.named(pd.concat([rows, together(rows)], ignore_index=True))
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """The lean must fall with width at the start, and grow in training, falling at no size."""
     started = rows[rows["step"] == 0]
-    heads = _heads(rows)
-    widths = [model for model in rows["model"].unique() if shape_of(str(model))[1] == heads]
-    slopes = {name: _slope(started[started["model"].isin(widths)], name) for name in ("lean", "frobenius")}
+    several = started[started["arm"] == _of_several_widths(rows)]
+    slopes = {name: _slope(several, name) for name in ("lean", "frobenius")}
     grown = {str(model): _grown(part) for model, part in rows.groupby("model", sort=False)}
     pooled = _grown(rows)
     parts = [is_below(slopes["lean"], 0), is_above(pooled, 0)]
@@ -105,11 +80,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
     return replace(all_of(parts, said + lacking(rows)), details=details)
 
 
-def _heads(rows: pd.DataFrame) -> int:
-    """The number of heads that several widths have."""
-    shapes = [shape_of(str(model)) for model in rows["model"].unique()]
-    counts = [heads for _, heads in shapes]
-    return max(counts, key=lambda each: len({width for width, heads in shapes if heads == each}))
+def _of_several_widths(rows: pd.DataFrame) -> str:
+    """The arm, a number of heads, that models of several widths have."""
+    return str(rows.groupby("arm", sort=False)["setting"].nunique().idxmax())
 
 
 def _slope(rows: pd.DataFrame, measure: str) -> Reading:
@@ -117,10 +90,9 @@ def _slope(rows: pd.DataFrame, measure: str) -> Reading:
     own = _of(rows, measure)
     found = []
     for _, part in own.groupby("revision"):
-        means = part.groupby("model")["value"].mean()
+        means = part.groupby("setting")["value"].mean()
         if len(means) > 1:
-            x = [math.log(shape_of(str(model))[0]) for model in means.index]
-            found.append(float(np.polyfit(x, np.log(means.to_numpy(dtype=float)), 1)[0]))
+            found.append(float(np.polyfit(np.log(means.index), np.log(means), 1)[0]))
     return over(found)
 
 
@@ -144,26 +116,23 @@ def _of(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Trace, size, variance and lean against width, then the same against the number of heads."""
-    heads = _heads(rows)
-    shapes = {str(model): shape_of(str(model)) for model in rows["model"].unique()}
-    widths = {model: float(width) for model, (width, count) in shapes.items() if count == heads}
-    most = [width for width, _ in shapes.values()]
-    common = max(most, key=most.count)
-    counts = {model: float(count) for model, (width, count) in shapes.items() if width == common}
-    by_width, by_count = f"width, {heads} heads", f"heads, width {common}"
-    charts = [_chart(rows, name, title, widths, by_width) for name, title in TITLES.items()]
-    return charts + [_chart(rows, name, TITLES[name], counts, by_count) for name in list(TITLES)[2:]]
+    heads = rows.groupby("arm")["head"].max().astype(float) + 1
+    own = rows.assign(heads=rows["arm"].map(heads), width=rows["setting"])
+    arm, common = _of_several_widths(rows), float(own.drop_duplicates("model")["width"].mode()[0])
+    widths, counts = own[own["arm"] == arm], own[own["width"] == common]
+    by_width, by_count = f"width, {arm}", f"heads, width {common:g}"
+    charts = [_chart(widths, "width", name, by_width) for name in TITLES]
+    return charts + [_chart(counts, "heads", name, by_count) for name in list(TITLES)[2:]]
 
 
-def _chart(rows: pd.DataFrame, measure: str, title: str, at: dict[str, float], across: str) -> Chart:
-    models = sorted(at, key=lambda model: at[model])
+def _chart(rows: pd.DataFrame, column: str, measure: str, across: str) -> Chart:
     own = _of(rows, measure)
+    x = sorted(rows[column].unique())
     lines: list[Series] = []
     for number, name in CALLED.items():
         part = own[(own["step"] > 0) == bool(number)]
-        found = [over_seeds(part[part["model"] == model]) for model in models]
-        lines.append(series(name, [at[model] for model in models], found))
-    return Chart(title, across, "", lines, log_x=True, log_y=True)
+        lines.append(series(name, x, [over_seeds(part[part[column] == at]) for at in x]))
+    return Chart(TITLES[measure], across, "", lines, log_x=True, log_y=True)
 
 
 CLAIM = Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -47,7 +47,7 @@ def experiment(workshop: Workshop) -> Found:
 def judge(rows: pd.DataFrame) -> Verdict:
     """Regimes as they should be at the longest T, the closed form close, only a narrow spectrum localised."""
     inside, outside = (_named(rows, f"propagation_{where}") for where in ("inside", "outside"))
-    apart = [_difference(rows, name) for name in LOCALISED]
+    apart = [_difference(rows, name, GROWING[-1]) for name in LOCALISED]
     error = _worst(rows)
     narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
     low, high = HALF
@@ -79,11 +79,11 @@ def _named(rows: pd.DataFrame, measure: str) -> dict[str, Reading]:
     return {made.regime: over_seeds(own[own["model"] == made.regime]) for made in MADE}
 
 
-def _difference(rows: pd.DataFrame, name: str) -> Reading:
-    own = rows[(rows["model"] == name) & (rows["n"] == GROWING[-1])].pivot_table(
-        index="revision", columns="measure", values="value"
-    )
-    return over((own["propagation_inside"] - own["propagation_outside"]).tolist())
+def _difference(rows: pd.DataFrame, name: str, length: int) -> Reading:
+    """How much larger ρ is inside the stretch of a regime than outside, at this T."""
+    own = rows[(rows["model"] == name) & (rows["n"] == length)]
+    wide = own.pivot_table(index="revision", columns="measure", values="value")
+    return over((wide["propagation_inside"] - wide["propagation_outside"]).tolist())
 
 
 def _of(rows: pd.DataFrame, model: str, measure: str) -> Reading:
@@ -101,7 +101,7 @@ def _worst(rows: pd.DataFrame) -> Reading:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
-    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in ("", "softmax_likeness"))
+    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in (_difference, _likeness))
     spread = _by(rows, [f"spread {each:g}" for each in SPREADS], "spectrum_variance", "localisation")
     off = [_by_rank(rows, name) for name in (TRACED, TRACELESS)]
     return [
@@ -132,16 +132,14 @@ def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
     return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
 
 
-def _growth(rows: pd.DataFrame, name: str, measure: str) -> Series:
-    own = rows[rows["model"] == name]
-    found = []
-    for length in GROWING:
-        part = own[own["n"] == length]
-        if measure:
-            found.append(over_seeds(part[part["measure"] == measure]))
-            continue
-        wide = part.pivot_table(index="revision", columns="measure", values="value")
-        found.append(over((wide["propagation_inside"] - wide["propagation_outside"]).tolist()))
+def _likeness(rows: pd.DataFrame, name: str, length: int) -> Reading:
+    """How like the piecewise-linear attention is to the softmax, at this T."""
+    own = rows[(rows["model"] == name) & (rows["n"] == length)]
+    return over_seeds(own[own["measure"] == "softmax_likeness"])
+
+
+def _growth(rows: pd.DataFrame, name: str, read: Callable[[pd.DataFrame, str, int], Reading]) -> Series:
+    found = [read(rows, name, length) for length in GROWING]
     return series(REGIMES[name].label, [float(length) for length in GROWING], found)
 
 

@@ -11,8 +11,7 @@ from itertools import product
 
 import pandas as pd
 
-from isoscope.lab.train.experiment import Experiment
-from isoscope.papers.workshop import Workshop, read_training
+from isoscope.papers.workshop import Trained, Workshop
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,13 @@ NO_ATTENTION = (*(arm.name for arm in ARMS if not arm.attends), *CONVOLUTIONAL)
 STATES = ("mean_cosine_between", "mean_cosine", "drift", "relative_drift", "mean_norm")
 
 
-def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[tuple[str, int, Experiment]]:
-    """Every training of these arms: its name, its seed and its experiment."""
-    return [
-        (arm.name, seed, workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm))
-        for seed, arm in product(range(workshop.seeds), arms)
-    ]
+def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[Trained]:
+    """Every training of these arms."""
+    found = []
+    for seed, arm in product(range(workshop.seeds), arms):
+        experiment = workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
+        found.append(workshop.training(arm.name, experiment))
+    return found
 
 
 def states(workshop: Workshop) -> pd.DataFrame:
@@ -64,5 +64,5 @@ def states(workshop: Workshop) -> pd.DataFrame:
     if workshop.public:
         return workshop.all_observed((*PUBLIC, *CONVOLUTIONAL), STATES)
     ended, lost = workshop.train(trainings(workshop, ARMS))
-    parts = [read_training(each.folder, STATES, model=each.name, seed=each.seed) for each in ended]
+    parts = [each.read(STATES) for each in ended]
     return pd.concat([*parts, lost], ignore_index=True)

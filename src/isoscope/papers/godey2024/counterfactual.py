@@ -7,15 +7,17 @@ sharpen. It is taken out of the scores of trained models; a random vector of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured, of_seed
+from isoscope.lab.contrast.trial import lesson_of
+from isoscope.lab.train.experiment import probe_of
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated
 from isoscope.papers.lines import curves, series
-from isoscope.papers.workshop import Workshop, reopened
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.row import frame
 from isoscope.run.observe.observe import observe
 from isoscope.show.charts import Chart
@@ -31,16 +33,15 @@ def experiment(workshop: Workshop) -> Found:
     if workshop.public:
         return Found(workshop.all_observed(PUBLIC, MEASURES))
     ended, lost = workshop.train(trainings(workshop, [arm for arm in ARMS if arm.attends]))
-    given = [(each.folder, each.name, each.seed, workshop.device) for each in ended]
-    return Found(pd.concat([*workshop.side_by_side(read, given), lost], ignore_index=True))
+    parts = workshop.side_by_side(partial(read, workshop.device), ended)
+    return Found(pd.concat([*parts, lost], ignore_index=True))
 
 
-def read(asked: tuple[Path, str, int, str]) -> pd.DataFrame:
-    """The rows of one trained model."""
-    folder, name, seed, device = asked
-    opened = reopened(folder, device)
-    rows = frame(observe(opened.model, opened.batches, measures=MEASURES).rows())
-    return of_seed(rows, name, seed)
+def read(device: str, training: Trained) -> pd.DataFrame:
+    """The rows of one model at the end of its training, on what was held out."""
+    model = training.at(training.experiment.recipe.steps, device)
+    held_out = probe_of(lesson_of(training.experiment))
+    return training.named(frame(observe(model, held_out, measures=MEASURES).rows()))
 
 
 def changes(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:

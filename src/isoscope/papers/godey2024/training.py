@@ -18,7 +18,7 @@ from isoscope.formatting import listed, short
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along, curves, dots
-from isoscope.papers.workshop import Trained, Workshop, read_training
+from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.store import read_run
@@ -42,7 +42,7 @@ def experiment(workshop: Workshop) -> Found:
     """Rows of heads and of sites at every step that was looked at."""
     ended, lost = workshop.train(workshop.along_training(MODEL))
     parts = [
-        read_training(each.folder, measures, model=MODEL, seed=each.seed, heads=heads, steps="all")
+        each.read(measures, heads=heads, steps="all")
         for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES)))
     ]
     own = workshop.scale.trajectory

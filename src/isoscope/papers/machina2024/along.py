@@ -22,11 +22,11 @@ from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import Norm, open_weights
-from isoscope.papers.claims import failed, of_seed
+from isoscope.papers.claims import failed
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, arms, plan_of
 from isoscope.papers.machina2024.frequency import BY_BAND
 from isoscope.papers.machina2024.weighing import weigh_checkpoint
-from isoscope.papers.workshop import Trained, Workshop, is_kept, model_at, read_training
+from isoscope.papers.workshop import Trained, Workshop, is_kept
 from isoscope.results.points import points_frame
 from isoscope.results.row import frame
 from isoscope.results.store import RunFolder, open_run, read_run
@@ -76,15 +76,15 @@ def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
 def weigh_training(asked: Asked) -> None:
     """Weigh the checkpoints of one training that are not weighed yet."""
     experiment = asked.training.experiment
-    lesson = lesson_of(experiment.task, experiment.data, experiment.length)
+    lesson = lesson_of(experiment)
     counts = _counted(experiment, lesson)
     folder = _open(asked.out, experiment.name, {"weighed": experiment.fixed(), **lesson.facts})
     steps = asked.steps
-    halfway = open_weights(_at(asked, steps[len(steps) // 2]).module).final_norm()
+    halfway = open_weights(asked.training.at(steps[len(steps) // 2], asked.device).module).final_norm()
     for step in steps:
         if folder.has(_unit(step)):
             continue
-        model = _at(asked, step)
+        model = asked.training.at(step, asked.device)
         edits: dict[str, Norm] = {} if halfway is None else {EARLIER: halfway}
         weights = open_weights(model)
         found = weigh_checkpoint(model, weights, probe_of(lesson), counts=counts, edits=edits)
@@ -102,11 +102,6 @@ def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.Da
     return frame(seen.rows())
 
 
-def _at(asked: Asked, step: int) -> Model:
-    mine = asked.training
-    return model_at(mine.experiment, mine.folder, mine.name, step, asked.device)
-
-
 def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
     """How often each token was an answer in the batches of all of training, [|V|]."""
     recipe = experiment.recipe
@@ -120,10 +115,7 @@ def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
 def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
     arm, steps = asked.training, asked.steps
     kept = read_run(asked.out)
-    own = of_seed(kept.frame(), arm.name, arm.seed)
-    hidden = read_training(
-        arm.folder, (*HIDDEN, "loss"), model=arm.name, seed=arm.seed, heads=False, steps=steps
-    )
+    own, hidden = arm.named(kept.frame()), arm.read((*HIDDEN, "loss"), steps=steps)
     points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
     pictures = arm.name + ", " + points["kind"] + ", " + points["series"]
     drawn = points.drop(columns="unit").assign(picture=pictures)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from isoscope.lab.tasks.base import Lesson
 from isoscope.lab.train.experiment import Experiment
 from isoscope.models.zoo import MACHINA_STEPS
-from isoscope.papers.workshop import Workshop
+from isoscope.papers.workshop import Trained, Workshop
 
 TASK = "subwords"
 SIZES = tuple(f"pythia-{size}" for size in ("70m", "160m", "410m", "1b", "1.4b", "2.8b", "6.9b", "12b"))
@@ -75,20 +75,21 @@ class Head(nn.Module):
         return nn.functional.linear(x, self._table[0].weight)
 
 
-def arms(workshop: Workshop) -> list[tuple[str, int, Experiment]]:
-    """Every training by name and seed, small to large, then those that are tied, of the middle width."""
+def arms(workshop: Workshop) -> list[Trained]:
+    """Every training, small to large, then those that are tied, of the middle width."""
     own, plan = workshop.scale.trajectory, plan_of(workshop)
     fewer = replace(own, checkpoints=plan.checkpoints)
     asked = [replace(fewer, width=int(own.width * f), rate=own.rate / f) for f in plan.factors]
     middle = asked[1]
-    found: list[tuple[str, int, Experiment]] = []
+    plain: list[Experiment] = []
+    both: list[Experiment] = []
     for seed in range(workshop.seeds):
         shared = [own if size.width == own.width else size for size in asked]  # with whoever has it too
-        made = [workshop.experiment(TASK, seed=seed, size=size) for size in shared]
-        found += [(f"width {each.width}", seed, each) for each in made]
-        both = tied(workshop.experiment(TASK, seed=seed, size=middle))
-        found.append((f"width {middle.width}, tied", seed, both))
-    return sorted(found, key=lambda arm: ("tied" in arm[0], arm[2].width, arm[1]))
+        plain += [workshop.experiment(TASK, seed=seed, size=size) for size in shared]
+        both.append(tied(workshop.experiment(TASK, seed=seed, size=middle)))
+    plain.sort(key=lambda each: each.width)
+    found = [workshop.training(f"width {each.width}", each) for each in plain]
+    return [*found, *(workshop.training(f"width {each.width}, tied", each) for each in both)]
 
 
 def tied(experiment: Experiment) -> Tied:

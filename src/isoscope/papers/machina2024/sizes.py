@@ -20,6 +20,7 @@ from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
 STATES = ("layer", "output")
+_LAST = "last checkpoint"
 NEAR = 0.1  # a mean cosine below it is called isotropic here, as above it godey2024 calls it anisotropic
 
 
@@ -107,7 +108,7 @@ def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         dots = [
             series(name, [sizes[name]], [at_place(mine)], "dots") for name, mine in each.items() if len(mine)
         ]
-        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark="last checkpoint"))
+        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark=_LAST))
     return drawn(*charts)
 
 
@@ -116,14 +117,7 @@ def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     own = pick(rows, "layer", COSINE)
     level = ((NEAR, "isotropic below"),)
     return drawn(
-        Chart(
-            "Mean cosine by layer",
-            "layer",
-            "",
-            curves(own, "layer"),
-            levels=level,
-            remark="last checkpoint",
-        ),
+        Chart("Mean cosine by layer", "layer", "", curves(own, "layer"), levels=level, remark=_LAST),
         over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
         over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
     )

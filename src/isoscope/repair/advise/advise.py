@@ -16,7 +16,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.repair.advise.pairs import cosines, dimension_shares, hubs, nearest, neighbours_kept, quantiles
 from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
-from isoscope.repair.fit.kinds import parse
+from isoscope.repair.fit.kinds import parse_repairs
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.results.reading import Reading
@@ -46,17 +46,8 @@ class Advised:
 
 
 def recipes(text: str | None) -> tuple[str, ...]:
-    """The repairs to try, separated by semicolons; all of them where none are named.
-
-    >>> recipes("centre; abtt,whiten:64")
-    ('centre', 'abtt,whiten:64')
-    """
-    found = tuple(part.strip() for part in text.split(";") if part.strip()) if text else REPAIRS
-    for each in found:
-        parse(each)
-    if not found:
-        raise IsoscopeError(f"no repair is named; for example '{';'.join(REPAIRS[:3])}'.")
-    return tuple(dict.fromkeys(found))
+    """The repairs to try, separated by semicolons; all of them where none are named."""
+    return parse_repairs(text) if text else REPAIRS
 
 
 def advise(

@@ -20,14 +20,11 @@ from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
 from isoscope.geometry.dimensions import spread_over
 from isoscope.repair.fit.gather import as_tensor
-
-MOST = 8192
-"""Vectors that are kept; a model's tokens may be many more."""
+from isoscope.repair.fit.sample import LOOKED_AT, MOST, Sample
 
 LEAST = 32
 """Vectors: half to fit on, and half with twice the 8 that an interval needs."""
 
-LOOKED_AT = 16  # coordinates by which copies are told
 SAME = 1e-3  # of a standard deviation: what batches of other lengths round off is a thousandth of it
 SAME_OF_FEW = 1e-6  # the same where there are fewer coordinates to tell vectors apart by
 ROUNDING = 1e-4  # of its mean: a dimension that spreads less may be a constant and float32
@@ -89,7 +86,7 @@ def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST)
     At most `most` vectors are kept, by the smallest hashes of their places; without sequences a place is the
     number in the stream.
     """
-    kept: _Kept | None = None
+    kept: Sample | None = None
     seen = left_out = no_direction = 0
     for given, sequence in batches:
         points = given.double()
@@ -98,9 +95,9 @@ def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST)
         pointing = points.norm(dim=1) > 0
         good = finite & pointing
         place = torch.arange(seen, seen + len(points))
-        sequence = None if sequence is None else sequence.cpu()
-        new = _Kept.of(points[good], place[good], None if sequence is None else sequence[good])
-        kept = new if kept is None else kept.joined(new, most)
+        whose = None if sequence is None else sequence.cpu()[good]
+        new = Sample(content_keys(place[good][:, None], seed=2), points[good], whose)
+        kept = new if kept is None else kept.merge(new, most)
         seen += len(points)
         left_out += int((~finite).sum())
         no_direction += int((finite & ~pointing).sum())
@@ -113,12 +110,12 @@ def halves(batches: Iterable[tuple[Tensor, Tensor | None]], *, most: int = MOST)
             f"advice takes at least {LEAST} vectors, half to fit repairs on and half to look at; "
             f"got {len(kept.points) if kept else 0}{f' ({why})' if why else ''}."
         )
-    kept = kept.joined(None, most)
+    kept = kept.smallest(most)
     usable = len(kept.points)
     kept, copies = _once(kept)
     if copies == usable - 1:
         raise IsoscopeError(f"all {usable} vectors are the same; there is nothing to repair.")
-    unit = kept.key if kept.sequence is None else kept.sequence
+    unit = kept.keys if kept.sequence is None else kept.sequence
     each = torch.unique(unit)
     order = content_keys(each[:, None], seed=1).argsort(stable=True)
     fitted = torch.isin(unit, each[order[: len(each) // 2]])
@@ -147,32 +144,7 @@ def rows_of(
             progress(min(start + at_once, many), many)
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """Vectors so far, their sequences, and the hash of the place of each."""
-
-    points: Tensor
-    key: Tensor
-    sequence: Tensor | None
-
-    @classmethod
-    def of(cls, points: Tensor, place: Tensor, sequence: Tensor | None) -> _Kept:
-        return cls(points, content_keys(place[:, None], seed=2), sequence)
-
-    def joined(self, other: _Kept | None, most: int) -> _Kept:
-        """Both, less what is over: in order of the hashes, so that the first few are a sample too."""
-        parts = [self] if other is None else [self, other]
-        key = torch.cat([part.key for part in parts])
-        order = key.argsort(stable=True)[:most]
-        named = [part.sequence for part in parts if part.sequence is not None]
-        return _Kept(
-            torch.cat([part.points for part in parts])[order],
-            key[order],
-            torch.cat(named)[order] if len(named) == len(parts) else None,
-        )
-
-
-def _once(kept: _Kept) -> tuple[_Kept, int]:
+def _once(kept: Sample) -> tuple[Sample, int]:
     """Each vector once, and how many were copies of an earlier one; tokens stay as they are."""
     points = kept.points
     few = points[:, spread_over(points.shape[1], min(LOOKED_AT, points.shape[1]))]
@@ -186,4 +158,4 @@ def _once(kept: _Kept) -> tuple[_Kept, int]:
     if kept.sequence is not None:
         return kept, copies
     chosen = torch.from_numpy(np.sort(first))
-    return _Kept(points[chosen], kept.key[chosen], None), copies
+    return Sample(kept.keys[chosen], points[chosen], None), copies

@@ -61,6 +61,18 @@ def parse(recipe: str) -> tuple[Asked, ...]:
     return steps
 
 
+def parse_repairs(text: str) -> tuple[str, ...]:
+    """Read several recipes, separated by semicolons, each once.
+
+    >>> parse_repairs("centre; abtt, whiten:8;centre")
+    ('centre', 'abtt,whiten:8')
+    """
+    named = [",".join(map(str, parse(part))) for part in text.split(";") if part.strip()]
+    if not named:
+        raise IsoscopeError("--with names no repair; write for example 'centre;abtt,whiten:128'.")
+    return tuple(dict.fromkeys(named))
+
+
 def _step(text: str) -> Asked:
     name, *numbers = (part.strip() for part in text.split(":"))
     kind = next((kind for kind in KINDS if kind.name == name), None)

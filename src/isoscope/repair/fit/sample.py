@@ -7,7 +7,7 @@ both streams. (The reservoir of stats is drawn by places and is smaller.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -23,7 +23,7 @@ LOOKED_AT = 16  # coordinates that are hashed: of float32 that is enough to tell
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """At most `MOST` vectors by ascending hash, as float32, and the sequence each comes from."""
+    """Vectors by ascending hash, and the sequence each comes from."""
 
     keys: Tensor  # [k]
     points: Tensor  # [k, d]
@@ -31,21 +31,25 @@ class Sample:
 
     @classmethod
     def of(cls, points: Tensor, sequence: Tensor | None = None) -> Self:
-        """Draw from one batch [n, d], all finite."""
+        """At most `MOST` vectors of one batch [n, d], all finite, as float32, by a hash of their content."""
         few = spread_over(points.shape[1], min(LOOKED_AT, points.shape[1])).to(points.device)
         keys = content_keys(points[:, few].float(), seed=0)
-        chosen = keys.argsort(stable=True)[:MOST]
-        whose = None if sequence is None else sequence.cpu()[chosen]
-        return cls(keys[chosen], points[chosen.to(points.device)].float().cpu(), whose)
+        drawn = cls(keys, points, None if sequence is None else sequence.cpu()).smallest()
+        return replace(drawn, points=drawn.points.float().cpu())
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Self, most: int = MOST) -> Self:
         """The sample of both streams."""
-        keys = torch.cat([self.keys, other.keys])
-        order = keys.argsort(stable=True)[:MOST]
         whose = None
         if self.sequence is not None and other.sequence is not None:
-            whose = torch.cat([self.sequence, other.sequence])[order]
-        return type(self)(keys[order], torch.cat([self.points, other.points])[order], whose)
+            whose = torch.cat([self.sequence, other.sequence])
+        both = torch.cat([self.keys, other.keys]), torch.cat([self.points, other.points])
+        return type(self)(*both, whose).smallest(most)
+
+    def smallest(self, most: int = MOST) -> Self:
+        """At most so many of the vectors, those of the smallest hashes, in that order."""
+        order = self.keys.argsort(stable=True)[:most]
+        whose = None if self.sequence is None else self.sequence[order]
+        return type(self)(self.keys[order], self.points[order.to(self.points.device)], whose)
 
 
 class Watched:

@@ -20,10 +20,10 @@ from isoscope.repair.before_after import SHOWN
 from isoscope.repair.fit.kinds import KINDS, parse
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
-from isoscope.repair.impact.hubs import hub_outcomes
 from isoscope.repair.impact.maps import cannot_matter, character
 from isoscope.repair.impact.outcome import Array, Change, Outcome, changed
 from isoscope.repair.impact.overlap import Split
+from isoscope.repair.impact.scores import hub_outcomes
 from isoscope.repair.impact.states import Encoded
 from isoscope.repair.impact.tasks import some
 from isoscope.repair.impact.words import CHANGE
@@ -67,24 +67,10 @@ class Judged:
             if each.left_out
         }
         told = list(self.repair.notes) if self.repair else []
-        plain = int(
-            bool(self.repair and self.repair.left_out)
-        )  # the others begin with the name of their step
+        plain = int(bool(self.repair and self.repair.left_out))  # others begin with the name of their step
         named = self.label in {kind.name for kind in KINDS}
         mine = [text if named and at >= plain else f"{self.label}: {text}" for at, text in enumerate(told)]
         return [*sorted(lost), *mine, *self.remarks]
-
-
-def parse_repairs(text: str) -> tuple[str, ...]:
-    """Read recipes: repairs separated by semicolons, each one step after the other with commas.
-
-    >>> parse_repairs("centre; abtt,whiten:8;centre")
-    ('centre', 'abtt,whiten:8')
-    """
-    named = [",".join(map(str, parse(part))) for part in text.split(";") if part.strip()]
-    if not named:
-        raise IsoscopeError(f"--with names no repair; write for example '{REPAIRS}'.")
-    return tuple(dict.fromkeys(named))
 
 
 def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
@@ -135,11 +121,8 @@ def judge(
         changes = []
         if repair is not None:
             kind = character(repair, size)
-            pairs = zip(found[0].outcomes, outcomes, strict=True)
-            for (
-                one,
-                two,
-            ) in pairs:  # where the reader became one that tells all apart, no map is without effect
+            for one, two in zip(found[0].outcomes, outcomes, strict=True):
+                # where the reader became one that tells all apart, no map is without effect
                 why = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
                 changes.append(changed(one, two, why, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isoscope.data.keys import content_keys
 from isoscope.errors import IsoscopeError
-from isoscope.repair.fit.gather import as_tensor
-from isoscope.repair.impact.outcome import Array
 from isoscope.repair.impact.tasks import Labelled, Task
 
 _SHOWN = 60  # letters of a text in a message
@@ -76,13 +73,3 @@ def _apart(
     return [text for text in fitted if text not in gone], (
         f"{len(both)} of the {len(fitted)} texts that {what} are {alike} and were left out of the fit"
     )
-
-
-def refuse_same_vectors(fitted: Array, judged: Array) -> None:
-    """Refuse vectors [n, d] that are both fitted on and judged on: for arrays, which have no text."""
-    mine, others = (set(content_keys(as_tensor(rows).contiguous(), 0).tolist()) for rows in (fitted, judged))
-    both = len(mine & others)
-    if both:
-        raise IsoscopeError(
-            f"{both} of the {len(mine)} vectors that a repair is fitted on are judged as well; fit on others."
-        )

@@ -16,8 +16,9 @@ import torch
 from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
 from isoscope.repair.before_after import SHOWN
+from isoscope.repair.fit.kinds import parse_repairs
 from isoscope.repair.impact.files import read_texts
-from isoscope.repair.impact.impact import REPAIRS, judge, known, parse_repairs, refuse_too_many
+from isoscope.repair.impact.impact import REPAIRS, judge, known, refuse_too_many
 from isoscope.repair.impact.overlap import Split, hold_apart
 from isoscope.repair.impact.perplexity import Spoken, judge_spoken, open_spoken
 from isoscope.repair.impact.states import ENDS, Encoded, Inputs, encode, open_inputs

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from isoscope.data.altered import Altered
 from isoscope.data.keys import content_keys
 from isoscope.data.text import Text
 from isoscope.errors import IsoscopeError, unknown_name
@@ -38,7 +37,7 @@ class Inputs:
     """Texts as a model takes them: a key for each, equal for those that are one input."""
 
     model: Model
-    data: Text | Altered
+    data: Text
     keys: Mapping[str, int]
     found: Survey
     sites: tuple[Site, ...]
@@ -96,15 +95,14 @@ def open_inputs(
             special=True,
             first=True,
         )
-    assert isinstance(data, Text | Altered)
-    plain = data.text if isinstance(data, Altered) else data
-    rows = plain.sequences
+    assert isinstance(data, Text)
+    rows = data.sequences
     if len(rows) != len(every):
         raise IsoscopeError(
             f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads; "
             "take them out."
         )
-    keys = [int(content_keys(row[None], plain.seed)) for row in rows]
+    keys = [int(content_keys(row[None], data.seed)) for row in rows]
     found = look(model, next(iter(data)))
     sites = chosen_sites(tuple(found.shapes), layers, pool)
     return Inputs(model, data, dict(zip(every, keys, strict=True)), found, sites, pool)

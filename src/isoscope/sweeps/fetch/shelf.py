@@ -1,58 +1,51 @@
-"""A shelf for checkpoints from the hub: downloaded ahead, taken away when done, never more than fits.
+"""A shelf for checkpoints from the hub: downloaded ahead of use, removed after it, within a disk budget.
 
-Room is taken before a download begins, for all of it, in whole blocks of the disk and with what the library
-writes beside, so that there is never more on the disk than the budget. What is in use is never taken away;
-what lies ready and is not yet used gives way to what is asked for first. A folder that is whole has a note
-in it, written last: the next sweep takes such folders up and clears the others.
+Room is reserved before a download begins, for all of it, in whole blocks of the disk and with what the
+library writes beside, so that the folder never exceeds the budget. What is in use is never removed; what lies
+ready and was not asked for yet gives way to what is asked for. A folder that is whole has a note in it,
+written last: the next sweep takes such folders up and removes the others.
 
-Decided here: one thread downloads, in the order of asking, as the line to the hub is one; a shelf belongs to
-one process at a time, held by a lock that ends with the process; and nothing in a folder that is no shelf is
-ever removed.
+Decided here: one thread downloads, in the order of asking; a shelf belongs to one process at a time, held by
+a lock that ends with the process; and nothing in a folder that is no shelf is ever removed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from isoscope.errors import IsoscopeError
+from isoscope.models.hub import asking
 from isoscope.results.store import write_whole
-from isoscope.sweeps.fetch.downloads import BLOCK, download, room_of, room_taken
 from isoscope.sweeps.find.checkpoints import Checkpoint
 from isoscope.sweeps.find.remote import Listing, listing
 
+_BLOCK = 4096  # of the disk
+_BESIDE = 8  # blocks of a checkpoint: folders, the note, what the library keeps
+_NOTE = ".whole.json"
 _SHELF, _LOCK = "shelf.json", "shelf.lock"
-_OWN = 2 * BLOCK  # what those two take
-_COMING, _READY, _USED = "coming", "ready", "used"
+_OWN = 2 * _BLOCK  # what those two take
 _PATIENCE = 10.0  # seconds for a download that was told to stop
 
 
 @dataclass
 class _Place:
-    """A checkpoint that is on the shelf or on its way, and the room it takes."""
+    """The room that a checkpoint takes, whether it has been downloaded, and whether someone uses it."""
 
-    checkpoint: Checkpoint
     room: int
-    state: str = _COMING
-    unwanted: bool = False
-
-
-@dataclass
-class _Order:
-    """A checkpoint that someone waits for."""
-
-    checkpoint: Checkpoint
-    answer: Future[Path] = field(default_factory=Future)
+    ready: bool = False
+    used: bool = False
 
 
 class Shelf:
@@ -71,9 +64,10 @@ class Shelf:
         self.folder, self.budget, self.ahead = folder, budget, ahead
         self._changed = threading.Condition()
         self._plan = {_key(each): each for each in plan}
+        self._asked: dict[str, Checkpoint] = {}  # what someone waits for
+        self._listings: dict[str, Listing] = {}
         self._places: dict[str, _Place] = {}
-        self._orders: dict[str, _Order] = {}
-        self._listings: dict[str, Listing | Exception] = {}
+        self._failed: dict[str, Exception] = {}
         self._closed = False
         self._lock = self._hold()
         try:
@@ -86,42 +80,35 @@ class Shelf:
 
     def fetch(self, checkpoint: Checkpoint) -> Path:
         """Where the checkpoint lies; waits for its download, and for room that others give back."""
-        return self.ask(checkpoint).result()
-
-    def ask(self, checkpoint: Checkpoint) -> Future[Path]:
-        """The same without waiting, for a caller that has to look after others meanwhile."""
         key = _key(checkpoint)
         with self._changed:
-            if self._closed:
-                raise self._shut()
-            if key not in self._orders:
-                self._orders[key] = _Order(checkpoint)
-                if isinstance(self._listings.get(key), Exception):
-                    del self._listings[key]  # what went wrong ahead of time is tried again
-                self._deliver(key)
+            self._failed.pop(key, None)  # what went wrong ahead of time is tried again
+            self._asked[key] = checkpoint
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or key in self._failed or self._is_ready(key))
+            self._asked.pop(key, None)
+            if self._is_ready(key) and not self._closed:
+                self._places[key].used = True
                 self._changed.notify_all()
-            return self._orders[key].answer
+                return self._path(key)
+            self._plan.pop(key, None)
+            if self._closed:
+                raise IsoscopeError(f"the shelf {self.folder} is closed.")
+            raise self._failed.pop(key)
 
     def done(self, checkpoint: Checkpoint) -> None:
-        """Take the checkpoint off the shelf: it has been measured, or is not wanted any more."""
+        """Remove a checkpoint that was fetched: it has been measured."""
         key = _key(checkpoint)
         with self._changed:
             self._plan.pop(key, None)
-            if (order := self._orders.pop(key, None)) is not None and not order.answer.done():
-                order.answer.set_exception(IsoscopeError(f"'{checkpoint.name}' is not wanted any more."))
-            if (place := self._places.get(key)) is not None:
-                place.unwanted = True
-                if place.state != _COMING:
-                    self._remove(key)
+            if self._is_ready(key):
+                self._remove(key)
             self._changed.notify_all()
 
     def close(self) -> None:
         """Stop downloading; what lies ready is kept for the next time, and an empty shelf is removed."""
         with self._changed:
             self._closed = True
-            for order in self._orders.values():
-                if not order.answer.done():
-                    order.answer.set_exception(self._shut())
             self._changed.notify_all()
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():  # the lock ends with the process, and the next sweep clears up
@@ -166,101 +153,63 @@ class Shelf:
         """Keep what an earlier sweep left whole and this one needs, and clear the rest."""
         wanted = {self._path(key): key for key in self._plan}
         for path in self._folders():
-            room, key = room_taken(path), wanted.get(path)
+            room, key = _room_taken(path), wanted.get(path)
             if key is None or room is None or room > self._free():
                 shutil.rmtree(path)
             else:
-                self._places[key] = _Place(self._plan[key], room, _READY)
+                self._places[key] = _Place(room, ready=True)
 
     def _work(self) -> None:
-        """Download what was asked for, and between that what is next in the plan."""
-        while True:
-            with self._changed:
-                while not self._closed and (key := self._next()) is None:
-                    self._changed.wait()
-                if self._closed:
-                    return
-                assert key is not None
-                order = self._orders.get(key)
-                checkpoint = self._plan[key] if order is None else order.checkpoint
-                found = self._listings.get(key)
+        """List and download what was asked for, and between that what is next in the plan."""
+        while (due := self._due()) is not None:
+            key, checkpoint = due
             try:
-                if found is None:
+                if key not in self._listings:
                     self._listings[key] = _listed(checkpoint, self.budget)
-                elif isinstance(found, Exception):
-                    raise found
                 else:
-                    self._bring(key, checkpoint, found)
-            except Exception as reason:  # noqa: BLE001  whatever it is, it is for the one who asked
-                self._failed(key, reason)
+                    self._bring(key, checkpoint)
+            except Exception as reason:  # noqa: BLE001  whatever it is, it is for the one who asks
+                with self._changed:
+                    self._failed[key] = reason
+                    self._changed.notify_all()
 
-    def _next(self) -> str | None:
-        """What to see to: the first that someone waits for, or else the next in the plan."""
-        waiting = next((key for key in self._orders if key not in self._places and self._waits(key)), None)
-        if waiting is not None:
-            found = self._listings.get(waiting)
-            if not isinstance(found, Listing) or self._make_way(room_of(found)):
-                return waiting
-            return None
-        if sum(place.state == _READY for place in self._places.values()) >= self.ahead:
-            return None
-        for key in self._plan:
-            found = self._listings.get(key)
-            if key in self._places or key in self._orders or isinstance(found, Exception):
-                continue
-            return key if found is None or room_of(found) <= self._free() else None
+    def _due(self) -> tuple[str, Checkpoint] | None:
+        """What to see to next, with room for it where it is listed; waits for it; None once closed."""
+        with self._changed:
+            while not self._closed:
+                ready = sum(place.ready and not place.used for place in self._places.values())
+                order = self._asked | (self._plan if ready < self.ahead else {})
+                left = (key for key in order if key not in self._places and key not in self._failed)
+                key = next(left, None)
+                if key is not None and (key not in self._listings or self._reserved(key)):
+                    return key, order[key]
+                self._changed.wait()
         return None
 
-    def _waits(self, key: str) -> bool:
-        return not self._orders[key].answer.done()
+    def _reserved(self, key: str) -> bool:
+        """Whether there is room for a checkpoint now; what lies ready gives way to one that was asked for."""
+        room = room_of(self._listings[key])
+        spare = [other for other, place in self._places.items() if place.ready and not place.used]
+        if key in self._asked and room <= self._free() + sum(self._places[other].room for other in spare):
+            while room > self._free():
+                self._remove(spare.pop())
+        if room <= self._free():
+            self._places[key] = _Place(room)
+        return key in self._places
 
-    def _make_way(self, room: int) -> bool:
-        """Whether there is room now; what nobody asked for yet gives way, the last in the plan first."""
-        order = {key: number for number, key in enumerate(self._plan)}
-        ready = [key for key, place in self._places.items() if place.state == _READY]
-        if room > self._free() + sum(self._places[key].room for key in ready):
-            return False
-        ready.sort(key=lambda key: order.get(key, len(order)))
-        while room > self._free():
-            self._remove(ready.pop())
-        return True
-
-    def _bring(self, key: str, checkpoint: Checkpoint, found: Listing) -> None:
-        place = _Place(checkpoint, room_of(found))
-        with self._changed:
-            if place.room > self._free() or self._closed:
-                return  # it is looked for again
-            self._places[key] = place
+    def _bring(self, key: str, checkpoint: Checkpoint) -> None:
         try:
-            download(checkpoint.address, found, self._path(key), lambda: self._closed or place.unwanted)
+            _download(checkpoint.address, self._listings[key], self._path(key), lambda: self._closed)
         except BaseException:
             with self._changed:
                 self._remove(key)
             raise
         with self._changed:
-            place.state = _READY
-            if place.unwanted:
-                self._remove(key)
-            self._deliver(key)
+            self._places[key].ready = True
             self._changed.notify_all()
 
-    def _failed(self, key: str, reason: Exception) -> None:
-        with self._changed:
-            order = self._orders.pop(key, None)
-            if order is None:
-                self._listings[key] = reason
-            else:
-                self._listings.pop(key, None)
-                if not order.answer.done():
-                    order.answer.set_exception(reason)
-            self._changed.notify_all()
-
-    def _deliver(self, key: str) -> None:
-        """Hand over what lies ready to the one who waits."""
-        place, order = self._places.get(key), self._orders.get(key)
-        if place is not None and order is not None and place.state == _READY and not order.answer.done():
-            place.state = _USED
-            order.answer.set_result(self._path(key))
+    def _is_ready(self, key: str) -> bool:
+        return key in self._places and self._places[key].ready
 
     def _remove(self, key: str) -> None:
         shutil.rmtree(self._path(key), ignore_errors=True)
@@ -276,8 +225,10 @@ class Shelf:
     def _folders(self) -> list[Path]:
         return sorted(each for each in self.folder.iterdir() if each.is_dir())
 
-    def _shut(self) -> IsoscopeError:
-        return IsoscopeError(f"the shelf {self.folder} is closed.")
+
+def room_of(found: Listing) -> int:
+    """The bytes that a download takes at most: whole blocks, and a block a file for what is kept beside."""
+    return _BLOCK * (_BESIDE + sum(1 - -file.size // _BLOCK for file in found.files))
 
 
 def _listed(checkpoint: Checkpoint, budget: int) -> Listing:
@@ -287,22 +238,51 @@ def _listed(checkpoint: Checkpoint, budget: int) -> Listing:
         raise IsoscopeError(f"'{checkpoint.name}' cannot be measured: {found.fault}")
     if room_of(found) > budget - _OWN:
         raise IsoscopeError(
-            f"'{checkpoint.name}' takes {_size(room_of(found))} of the disk and the budget is "
-            f"{_size(budget)}; give a larger --disk-budget."
+            f"'{checkpoint.name}' takes {room_of(found) / 1e9:.3g} GB of the disk and the budget is "
+            f"{budget / 1e9:.3g} GB; give a larger --disk-budget."
         )
     return found
 
 
-def _size(count: int) -> str:
-    """In the largest unit that it has one of.
+class _Stopped(Exception):  # noqa: N818  (what happened, not what is wrong)
+    """A download was given up."""
 
-    >>> _size(1_500_000_000), _size(40_960), _size(12)
-    ('1.5 GB', '41 kB', '12 bytes')
-    """
-    for unit, bytes_ in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= bytes_:
-            return f"{count / bytes_:.3g} {unit}"
-    return f"{count} bytes"
+
+def _download(address: str, found: Listing, folder: Path, stopped: Callable[[], bool]) -> None:
+    """Download the files into `folder`, and note there that it is whole; ends early where it is stopped."""
+    from huggingface_hub import hf_hub_download
+
+    class Watch(nullcontext[Any]):
+        """What the library takes for a progress bar."""
+
+        def __init__(self, **options: object) -> None:
+            super().__init__(self)
+
+        def update(self, count: float | None = 1) -> None:
+            if stopped():
+                raise _Stopped
+
+    folder.mkdir()
+    for file in found.files:
+        if stopped():
+            raise _Stopped
+        with asking(address, found.commit):
+            hf_hub_download(address, file.name, revision=found.commit, local_dir=folder, tqdm_class=Watch)
+        if (folder / file.name).stat().st_size != file.size:
+            raise IsoscopeError(f"{file.name} of '{address}' did not come whole.")
+    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the library's own notes
+    said = {"room": room_of(found), "files": {file.name: file.size for file in found.files}}
+    write_whole(folder / _NOTE, json.dumps(said).encode())
+
+
+def _room_taken(folder: Path) -> int | None:
+    """The room of a download that is whole; None of one that is not."""
+    try:
+        said = json.loads((folder / _NOTE).read_text())
+        whole = all((folder / name).stat().st_size == size for name, size in said["files"].items())
+        return int(said["room"]) if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _key(checkpoint: Checkpoint) -> str:

@@ -8,18 +8,15 @@ its tokenizer.
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from isoscope.errors import IsoscopeError
 from isoscope.models import zoo
-from isoscope.models.source import transport_errors
+from isoscope.models.hub import asking
 from isoscope.models.weights.files import LOOKED_FOR
 from isoscope.sweeps.find.checkpoints import Checkpoint, in_order, step_in
 from isoscope.sweeps.find.patterns import expand
@@ -36,8 +33,6 @@ _SHARD = re.compile(r"-(\d+)-of-(\d+)(\.[a-z]+)")
 _SHOWN = 8  # revisions that an error names
 _commits: dict[tuple[str, str], str] = {}  # of revisions that were listed: one sweep, one state of the hub
 _configs: dict[tuple[str, str], tuple[str, Settings, str]] = {}  # by address and hash
-_TURN = threading.Lock()
-_silent: list[int] = []  # the level of the library's remarks before they were silenced, once for each thread
 
 
 @dataclass(frozen=True)
@@ -157,19 +152,17 @@ def _lost(shards: Iterable[str]) -> list[str]:
 
 
 def _settings(address: str, found: Listing) -> tuple[str, Settings, str]:
-    config = next((file for file in found.files if file.name == "config.json"), None)
-    return ("", (), "") if config is None else _downloaded(address, found.commit, config.hash)
-
-
-def _downloaded(address: str, commit: str, content: str) -> tuple[str, Settings, str]:
     """What a config on the hub says; the same file is downloaded once, whatever revisions have it."""
     from huggingface_hub import hf_hub_download
 
-    if (address, content) not in _configs:
-        with asking(address, commit):
-            file = hf_hub_download(address, "config.json", revision=commit)
-        _configs[address, content] = settings_in(Path(file))
-    return _configs[address, content]
+    config = next((file for file in found.files if file.name == "config.json"), None)
+    if config is None:
+        return "", (), ""
+    if (address, config.hash) not in _configs:
+        with asking(address, found.commit):
+            file = hf_hub_download(address, "config.json", revision=found.commit)
+        _configs[address, config.hash] = settings_in(Path(file))
+    return _configs[address, config.hash]
 
 
 def _known(address: str) -> dict[str, str]:
@@ -204,63 +197,3 @@ def _nearest(name: str, there: Sequence[Checkpoint]) -> str | None:
     if step is not None and alike:
         return min(alike, key=lambda each: abs((each.step or 0) - step)).name
     return next(iter(get_close_matches(name, [each.name for each in there], n=1)), None)
-
-
-@contextmanager
-def asking(address: str, revision: str | None) -> Iterator[None]:
-    """One sentence for whatever goes wrong while the hub is asked for a model."""
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    unreachable: tuple[type[Exception], ...] = (OSError, RuntimeError, *transport_errors())
-    at = f" at '{revision}'" if revision else ""
-    try:
-        with _hushed():
-            yield
-    except HFValidationError as reason:
-        raise IsoscopeError(
-            f"no model '{address}': there is no such folder here, and it is no hub id (owner/name)."
-        ) from reason
-    except GatedRepoError as reason:
-        raise IsoscopeError(f"the model '{address}' is gated: log in with `hf auth login` first.") from reason
-    except RevisionNotFoundError as reason:
-        raise IsoscopeError(f"the model '{address}' has no revision '{revision}' on the hub.") from reason
-    except RepositoryNotFoundError as reason:
-        raise IsoscopeError(
-            f"no model '{address}': there is no such folder here, and the hub has none of that name."
-        ) from reason
-    except EntryNotFoundError as reason:
-        raise IsoscopeError(f"a file of '{address}'{at} is not on the hub any more.") from reason
-    except HfHubHTTPError as reason:
-        code = getattr(reason.response, "status_code", "an error")
-        raise IsoscopeError(f"the hub answered {code} when asked for '{address}'{at}.") from reason
-    except unreachable as reason:
-        raise IsoscopeError(
-            f"the hub cannot be reached for '{address}'{at}: {_first_line(reason)}."
-        ) from reason
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep the library's remarks off the screen, from however many threads at once."""
-    hub = logging.getLogger("huggingface_hub")
-    with _TURN:
-        _silent.append(_silent[0] if _silent else hub.level)
-        hub.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        with _TURN:
-            before = _silent.pop()
-            if not _silent:
-                hub.setLevel(before)
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

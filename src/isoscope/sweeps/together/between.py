@@ -7,7 +7,6 @@ not resumed but written again whenever a sweep ends.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -58,8 +57,7 @@ def doubted_steps(of: Trajectory) -> list[int]:
 
 def _kinds(known: Mapping[str, object]) -> list[str]:
     found = known.get("findings")
-    listed = found if isinstance(found, list | tuple) else []
-    return [str(one.get("kind", "")) if isinstance(one, Mapping) else str(one) for one in listed]
+    return [str(one["kind"]) for one in found] if isinstance(found, list) else []
 
 
 def _notes(of: Trajectory, doubted: Sequence[int]) -> list[str]:
@@ -111,5 +109,4 @@ def _distance(prints: Mapping[str, Fingerprint], unit: str, other: str) -> tuple
 def _print(known: Mapping[str, object]) -> Fingerprint:
     """The fingerprint of a unit; an empty one where it has none."""
     told = known.get("fingerprint")
-    text = told if isinstance(told, str) else json.dumps(told) if isinstance(told, Mapping) else ""
-    return Fingerprint.from_json(text) if text else Fingerprint("", "")
+    return Fingerprint.from_json(told) if isinstance(told, str) else Fingerprint("", "")

@@ -151,27 +151,12 @@ def change_rows(of: Trajectory, rows: pd.DataFrame, without: Sequence[int] = ())
     steps = sorted({int(step) for step in own["step"]})
     run, title = of.folder.run.id, of.folder.run.title
     if len(steps) < LEAST:
-        note = f"{FEW}; there are {len(steps)}"
-        return [
-            Row.at(
-                run,
-                title,
-                "",
-                None,
-                "checkpoints",
-                None,
-                None,
-                "changes",
-                Reading(math.nan, len(steps), note=note),
-            )
-        ], 0
+        nothing = Reading(math.nan, len(steps), note=f"{FEW}; there are {len(steps)}")
+        return [Row.at(run, title, "", None, "checkpoints", None, None, "changes", nothing)], 0
     names, values = _table(own, steps)
     found = find_changes(steps, values)
-    made = [
-        row
-        for place, each in zip(names, found, strict=True)
-        for row in _rows(run, title, place, each, len(steps))
-    ]
+    each = zip(names, found, strict=True)
+    made = [row for place, changes in each for row in _rows(run, title, place, changes, len(steps))]
     return made, values.shape[1]
 
 

@@ -14,11 +14,9 @@ import base64
 import hashlib
 import json
 import re
-import struct
-import zipfile
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,10 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.weights.files import (
     LOOKED_FOR,
-    Fault,
     Tensors,
     file_in_folder,
     sharded_tensors,
@@ -46,7 +43,6 @@ BROKEN, NOT_FINITE = "broken", "not finite"
 _DIGITS = 16  # of a digest
 _TENSORS = 128  # that a sketch looks into at most
 _ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are no model's
-_CUT_SHORT = ("truncated", "incomplete", "eof", "ran out of input")  # in what is said of an old pickle
 
 
 @dataclass(frozen=True)
@@ -100,34 +96,16 @@ def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
     except IsoscopeError as reason:
         return broken(fault=str(reason))
     except Exception as reason:  # noqa: BLE001  whatever a damaged file makes of any library
-        return broken(fault=f"cannot read {checkpoint.address}: {_first_line(reason)}.")
-    kind = BROKEN if fault else NOT_FINITE if found.wild else ""
-    return Fingerprint(
-        found.digest,
-        config,
-        found.sketch,
-        fault or _wild_words(found.wild),
-        kind,
-        found.layout,
-        found.parts,
-        settings,
-    )
+        return broken(fault=f"cannot read {checkpoint.address}: {first_line(reason)}.")
+    known = replace(found, config=config, settings=settings)
+    return replace(known, fault=fault, kind=BROKEN) if fault else known
 
 
-@dataclass(frozen=True)
-class _Found:
-    digest: str
-    sketch: tuple[float, ...]
-    layout: str
-    parts: tuple[tuple[str, str], ...]
-    wild: tuple[tuple[str, int, int], ...]  # name, how many are NaN, how many infinite
-
-
-def _read(tensors: Tensors) -> _Found:
-    """Read every tensor once, by name."""
+def _read(tensors: Tensors) -> Fingerprint:
+    """Read every tensor once, by name: all but what the config says."""
     names = sorted(tensors.names)
     parts: dict[str, Any] = {}
-    layout, wild = hashlib.blake2b(digest_size=8), []
+    layout, wild = hashlib.blake2b(digest_size=8), list[tuple[str, int, int]]()
     sketched: dict[str, tuple[str, int]] = {}  # a tensor's name and shape; its name, and how many axes it has
     for name in names:
         tensor = tensors.stored(name).detach()
@@ -147,7 +125,8 @@ def _read(tensors: Tensors) -> _Found:
             sketched[said] = name, tensor.dim()
     digests = tuple((part, own.hexdigest()[:_DIGITS]) for part, own in sorted(parts.items()))
     whole = hashlib.blake2b(repr(digests).encode(), digest_size=8).hexdigest()
-    return _Found(whole, _sketch(tensors, sketched), layout.hexdigest(), digests, tuple(wild))
+    sketch, kind = _sketch(tensors, sketched), NOT_FINITE if wild else ""
+    return Fingerprint(whole, "", sketch, _wild_words(wild), kind, layout.hexdigest(), digests)
 
 
 def part_of(name: str) -> str:
@@ -194,7 +173,8 @@ def _not_finite(block: Tensor) -> tuple[int, int]:
     return int(plain.isnan().sum()), int(plain.isinf().sum())
 
 
-def _wild_words(wild: tuple[tuple[str, int, int], ...]) -> str:
+def _wild_words(wild: Sequence[tuple[str, int, int]]) -> str:
+    """The first of the tensors that are not finite: its name, how many are NaN, how many infinite."""
     if not wild:
         return ""
     name, nan, infinite = wild[0]
@@ -221,68 +201,16 @@ def _tensors(place: Path) -> Tensors:
         raise IsoscopeError(f"{place} holds no weights: looked for {', '.join(LOOKED_FOR)}.")
     if not found.endswith(".json"):
         return _opened(place / found)
-    tensors = sharded_tensors(str(place), found, fetch, True)
-    counted = Counter(json.loads((place / found).read_text())["weight_map"].values())
-    if faults := [fault for file in sorted(counted) if (fault := _amiss(place / file, counted[file]))]:
+    tensors = sharded_tensors(place.name, found, fetch, True)
+    with suppress(IsoscopeError):  # all that cannot be read is told at once
+        tensors.check(tensors.names)
+    if faults := tensors.faults():
         raise IsoscopeError(told_together(faults) + ".")
     return tensors
 
 
-def _amiss(shard: Path, tensors: int) -> Fault | None:
-    """What is wrong with a shard that the index names."""
-    if not shard.is_file():
-        return Fault(
-            shard.name, "are missing", f"the shard {shard.name} is missing; its index says {tensors} tensors."
-        )
-    try:
-        _opened(shard)
-    except IsoscopeError as reason:
-        return Fault(shard.name, "cannot be read", str(reason))
-    return None
-
-
 def _opened(file: Path) -> Tensors:
-    """One file; where it ends too early, say so."""
-    if file.suffix == ".safetensors":
-        _whole(file)
-    else:
-        with file.open("rb") as stream:
-            head = stream.read(4)
-        if b"PK\x03\x04".startswith(head) and not zipfile.is_zipfile(file):
-            raise _cut_short(file)
-    try:
-        return single_file_tensors(str(file), lambda _: file, file.name)
-    except IsoscopeError as reason:
-        said = f"{type(reason.__cause__).__name__} {reason.__cause__}".lower()
-        if any(sign in said for sign in _CUT_SHORT):
-            raise _cut_short(file) from reason
-        raise
-    except (IndexError, EOFError, struct.error) as reason:  # an old pickle that ends in the middle
-        raise _cut_short(file) from reason
-
-
-def _cut_short(file: Path) -> IsoscopeError:
-    size = file.stat().st_size
-    return IsoscopeError(f"{file.name} is cut short: {size:,} bytes are there and its end is missing.")
-
-
-def _whole(file: Path) -> None:
-    """Refuse a file of safetensors whose header tells of more bytes than are there."""
-    there = file.stat().st_size
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        header = stream.read(length) if length <= there - 8 else b""
-    if there < 8 or length > there - 8:
-        raise _cut_short(file)
-    try:
-        ends = [
-            each["data_offsets"][1] for name, each in json.loads(header).items() if name != "__metadata__"
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return  # what is wrong with it, the library says
-    needed = 8 + length + max(ends, default=0)
-    if there < needed:
-        raise IsoscopeError(f"{file.name} is cut short: {there:,} of {needed:,} bytes are there.")
+    return single_file_tensors(str(file), lambda _: file, file.name)
 
 
 def config_file(checkpoint: Checkpoint) -> Path:
@@ -292,7 +220,3 @@ def config_file(checkpoint: Checkpoint) -> Path:
         return given if given.suffix == ".json" else given / "config.json"
     place = Path(checkpoint.address)
     return (place.parent if place.is_file() else place) / "config.json"
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

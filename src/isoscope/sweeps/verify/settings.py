@@ -14,60 +14,37 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from isoscope.errors import first_line
 from isoscope.models.source import quiet
 
 Settings = tuple[tuple[str, str], ...]
 _TURN = threading.Lock()  # what is silenced is silenced for all
-_HARMLESS = frozenset(
-    (
-        "_name_or_path",
-        "name_or_path",
-        "transformers_version",
-        "_commit_hash",
-        "use_cache",
-        "return_dict",
-        "output_attentions",
-        "output_hidden_states",
-        "gradient_checkpointing",
-        "attn_implementation",
-        "_attn_implementation",
-        "torchscript",
-        "_attn_implementation_autoset",
-        "_attn_implementation_internal",
-        "global_step",
-        "step",
-        "training_step",
-        "problem_type",
-        "id2label",
-        "label2id",
-    )
-)
+_HARMLESS = frozenset((
+    "_name_or_path", "name_or_path", "transformers_version", "_commit_hash", "use_cache", "return_dict",
+    "output_attentions", "output_hidden_states", "gradient_checkpointing", "attn_implementation",
+    "_attn_implementation", "torchscript", "_attn_implementation_autoset", "_attn_implementation_internal",
+    "global_step", "step", "training_step", "problem_type", "id2label", "label2id",
+))  # fmt: skip
 
 
 def settings_in(file: Path) -> tuple[str, Settings, str]:
     """Digest and settings of a config.json, and what is wrong with it; empty where there is none."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return *_settings_of(file.read_text(encoding="utf-8")), ""
     except (FileNotFoundError, NotADirectoryError):
         return "", (), ""
-    except (OSError, UnicodeDecodeError) as reason:
-        return "", (), f"cannot read {file}: {str(reason).splitlines()[0].rstrip('.')}."
-    digest, settings, fault = _settings_of(text)
-    return digest, settings, fault and fault.format(file=file)
+    except (OSError, ValueError) as reason:
+        return "", (), f"cannot read {file}: {first_line(reason)}."
 
 
 @lru_cache(maxsize=64)  # most checkpoints of a training have the same
-def _settings_of(text: str) -> tuple[str, Settings, str]:
-    """The same of the text of a config; what is wrong has a place, {file}, for where the text is."""
-    try:
-        said = json.loads(text)
-    except ValueError as reason:
-        line = str(reason).splitlines()[0].rstrip(".")
-        return "", (), f"cannot read {{file}}: {line.replace('{', '{{').replace('}', '}}')}."
+def _settings_of(text: str) -> tuple[str, Settings]:
+    """Digest and settings of the text of a config; what is no config is a ValueError."""
+    said = json.loads(text)
     if not isinstance(said, dict):
-        return "", (), f"{{file}} holds {type(said).__name__}, no settings by name."
+        raise ValueError(f"it holds {type(said).__name__}, no settings by name")
     found = tuple(sorted(_flat(_understood(said))))
-    return hashlib.blake2b(repr(found).encode(), digest_size=8).hexdigest(), found, ""
+    return hashlib.blake2b(repr(found).encode(), digest_size=8).hexdigest(), found
 
 
 def _understood(said: dict[str, Any]) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.sweeps.work.job import Job, Outcome
 from isoscope.sweeps.work.local import Slot, Stopped
 from isoscope.sweeps.work.threads import set_before_import
@@ -66,9 +66,8 @@ def _connect(ray: Any, address: str | None, workers: int | None, threads: int) -
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as reason:
-        why = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
         at = f" at '{address}'" if address else ""
-        raise IsoscopeError(f"cannot reach or start a Ray cluster{at}: {why}.") from reason
+        raise IsoscopeError(f"cannot reach or start a Ray cluster{at}: {first_line(reason)}.") from reason
 
 
 def _fitting(there: Mapping[str, float], threads: int, gpus: float) -> int:
@@ -99,7 +98,7 @@ def _slot(ray: Any, task: Any) -> Slot:
                 raise Stopped from reason
             from isoscope.sweeps.work.unit import fail
 
-            return fail(job, f"its task on Ray died, {1 + RETRIES} times: {_first_line(reason)}")
+            return fail(job, f"its task on Ray died, {1 + RETRIES} times: {first_line(reason)}")
         finally:
             held.clear()  # a task that has just ended must not be cancelled: Ray 2.60 aborts this process
         assert isinstance(answer, Outcome)
@@ -127,10 +126,5 @@ def _task(job: Job, place: str) -> Outcome:
 def _cause(reason: Any) -> IsoscopeError:
     inner = getattr(reason, "cause", None)
     return (
-        inner if isinstance(inner, IsoscopeError) else IsoscopeError(f"a task of Ray: {_first_line(reason)}.")
+        inner if isinstance(inner, IsoscopeError) else IsoscopeError(f"a task of Ray: {first_line(reason)}.")
     )
-
-
-def _first_line(reason: BaseException) -> str:
-    lines = [line for line in str(reason).strip().splitlines() if line.strip()]
-    return (lines or [type(reason).__name__])[0].strip().rstrip(".")

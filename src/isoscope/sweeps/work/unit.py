@@ -22,6 +22,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import remembering
+from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder, read_run
 from isoscope.run.monitor.own import explained, own_rows
@@ -63,19 +64,8 @@ def measure_one(job: Job) -> Outcome:
 def fail(job: Job, reason: str, seconds: float = 0.0) -> Outcome:
     """Keep a row that says why this checkpoint could not be measured."""
     folder, checkpoint = read_run(job.folder), job.checkpoint
-    row = Row(
-        run=folder.run.id,
-        model=job.asked.name,
-        revision=checkpoint.name,
-        step=checkpoint.step,
-        kind=OF_CHECKPOINT,
-        layer=None,
-        head=None,
-        measure=FAILED,
-        value=math.nan,
-        n=0,
-        note=reason,
-    )
+    at = (folder.run.id, job.asked.name, checkpoint.name, checkpoint.step, OF_CHECKPOINT, None, None, FAILED)
+    row = Row.at(*at, Reading(math.nan, 0, note=reason))
     facts = {**_known(job, seconds), FAILED: reason, "notes": [f"{checkpoint.name}: {reason}"]}
     folder.write(checkpoint.unit, [row], facts)
     clear_aside(folder, checkpoint.unit)
@@ -215,13 +205,9 @@ def _known(job: Job, seconds: float) -> dict[str, object]:
     """
     checkpoint, listed = job.checkpoint, job.fingerprint
     found = fingerprint(replace(checkpoint, address=job.place, revision="")) if job.place else listed
+    about = {name: getattr(checkpoint, name) for name in ("name", "step", "address", "revision")}
     return {
-        "checkpoint": {
-            "name": checkpoint.name,
-            "step": checkpoint.step,
-            "address": checkpoint.address,
-            "revision": checkpoint.revision,
-        },
+        "checkpoint": about,
         DIGEST: "" if listed is None else listed.identity,
         "fingerprint": None if found is None else found.to_json(),
         "findings": [asdict(finding) for finding in job.findings],
@@ -234,8 +220,5 @@ def _sentence(reason: BaseException) -> str:
     line = (str(reason).strip().splitlines() or [""])[0].rstrip(". ")
     if out_of_memory(reason):
         return f"out of memory, even with the smallest batches: {line or type(reason).__name__}"
-    return (
-        line
-        if isinstance(reason, IsoscopeError) and line
-        else f"{type(reason).__name__}: {line}".rstrip(": ")
-    )
+    own = isinstance(reason, IsoscopeError) and line
+    return line if own else f"{type(reason).__name__}: {line}".rstrip(": ")
