@@ -26,8 +26,10 @@ def measures() -> str:
     explained = {measure.name: measure.explanation() for measure in MEASURES} | dict(EXPLANATIONS)
     for name, told in explained.items():
         families.setdefault(str(told["family"]), []).append(_entry(name, told))
+    extra = ", ".join(f"`{measure.name}`" for measure in MEASURES if measure.extra)
+    left_out = f"The default leaves out what costs most; `--measures all` reads it as well: {extra}.\n"
     parts = [f"## {family.capitalize()}\n\n" + "\n".join(entries) for family, entries in families.items()]
-    return "\n".join([INTRODUCTION, *parts])
+    return "\n".join([INTRODUCTION, left_out, *parts])
 
 
 def _entry(name: str, told: Mapping[str, Any]) -> str:

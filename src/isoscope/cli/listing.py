@@ -61,9 +61,11 @@ def _listed(what: str) -> Iterator[Table | str]:
         yield Table(headed(columns, folds=True), tuple(lines))
     match what:
         case "measures":
-            explained = {one.name: one.explanation() for one in named("isoscope.measures.table:MEASURES")}
+            known = {one.name: one for one in named("isoscope.measures.table:MEASURES")}
+            explained = {name: one.explanation() for name, one in known.items()}
             for name, told in {**explained, **kind_of("weights").explains()}.items():
-                yield f"{name}: {told['title']}"
+                asked = " (by name, or with --measures all)" if name in known and known[name].extra else ""
+                yield f"{name}: {told['title']}{asked}"
                 for word in ("formula", "says", "misleads", "range", "null", "interval", "source"):
                     yield f"    {word:<9} {told[word]}"
                 yield ""
