@@ -31,8 +31,8 @@ def test_a_file_of_vectors(call: Call, vectors: Path, tmp_path: Path) -> None:
     out, err = call(vectors, "--out", tmp_path / "to")
     for word in ("as it is", "centre", "abtt:1", "whiten:16", "cluster-abtt", "rogue:3", "What to do"):
         assert word in out
-    assert "because of one common direction: subtract the mean" in out
-    assert "1 of 400 vectors has NaN or Inf" in out
+    assert "one common direction" in out and "Subtract the mean" in out
+    assert "1 of 400 vectors have NaN or Inf" in out
     assert "1 of 400 vectors have NaN or Inf and are left out" in err
     page = (tmp_path / "to" / "report.html").read_text()
     assert "default-src &#39;none&#39;" in page

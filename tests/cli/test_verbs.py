@@ -236,8 +236,8 @@ def test_undefined_readings_are_told_in_the_terminal(
     isoscope: Isoscope, tiny_bert: Path, tmp_path: Path
 ) -> None:
     answer = isoscope("measure", tiny_bert, "--limit", 8, "--memory", "1KB", "--out", tmp_path / "run")
-    assert "cosine_variance, isoscore, isoscore_star, participation_ratio," in answer.err
-    assert "raise --memory or choose fewer --layers" in answer.err
+    assert "isoscore, isoscore_star, participation_ratio," in answer.err
+    assert "raise --memory or choose fewer --layers" in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize("seed", [-1, 2**70])

@@ -213,7 +213,7 @@ def test_a_truncated_file_and_a_pickle_with_code(isoscope: Isoscope, tmp_path: P
     model.save_pretrained(tmp_path / "cut")  # type: ignore[operator]
     file = tmp_path / "cut" / "model.safetensors"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert sentence(isoscope("weights", tmp_path / "cut")).startswith(f"cannot read {file}: ")
+    assert sentence(isoscope("weights", tmp_path / "cut")).startswith(f"{file.name} is cut short: ")
     model.config.save_pretrained(tmp_path / "code")
     torch.save({"model": nn.Linear(2, 2)}, tmp_path / "code" / "pytorch_model.bin")
     assert "nothing of it was run" in sentence(isoscope("weights", tmp_path / "code"))

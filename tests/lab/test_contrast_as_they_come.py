@@ -73,7 +73,7 @@ def test_rows_have_loss_spectra_and_probes_of_every_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isoscope.lab.train.probes.DRAWN", 96)
-    contrast_trial.questions_of.cache_clear()
+    contrast_trial._questions.cache_clear()
     folder, rows = finished(free(probe="order"), tmp_path)
     own = rows[rows.kind == "training"].pivot(index="model", columns="measure", values="value")
     np.testing.assert_allclose(own.perplexity, np.exp(own.loss))
@@ -150,7 +150,7 @@ def test_every_task_is_told_in_its_own_terms(task: str, name: str) -> None:
 
 def test_a_trial_in_sixteen_bits_is_read_in_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("isoscope.lab.train.probes.DRAWN", 96)
-    contrast_trial.questions_of.cache_clear()
+    contrast_trial._questions.cache_clear()
     (exact, *_), (half, *_) = (
         free(base=Experiment(layers=1, width=8, heads=2, length=8, recipe=recipe), probe="order").trials()
         for recipe in (Recipe(steps=0), Recipe(steps=0, bfloat16=True))
@@ -159,7 +159,7 @@ def test_a_trial_in_sixteen_bits_is_read_in_more(monkeypatch: pytest.MonkeyPatch
         {(row.kind, row.layer, row.head, row.measure): row.value for row in contrast_trial.try_(*each)[0]}
         for each in ((exact, "run", "cpu"), (half, "run", "cpu"))
     )
-    contrast_trial.questions_of.cache_clear()
+    contrast_trial._questions.cache_clear()
     assert set(rows) == set(others)
     for where in (("query_key", 1, 0, "trace"), ("query_key", 1, 1, "frobenius")):
         assert rows[where] == pytest.approx(others[where], rel=1e-12)  # weights have all their bits

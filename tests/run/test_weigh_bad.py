@@ -35,7 +35,7 @@ def test_a_truncated_shard_is_one_sentence(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
     found = weigh(str(tmp_path))
     (told,) = (remark for remark in found.remarks if remark.startswith("input_vocabulary"))
-    assert told.startswith(f"input_vocabulary: cannot read {file}: ")
+    assert told.startswith(f"input_vocabulary: {file.name} is cut short: ")
     assert (found.frame().kind == "output_vocabulary").any()
 
 
@@ -93,7 +93,9 @@ def test_a_shard_that_holds_nothing_weighed_is_one_remark(tmp_path: Path, trunca
         lost.unlink()
     found = weigh(str(tmp_path))
     (told,) = set(found.remarks) - set(whole.remarks)
-    reason = f"cannot read {lost}: " if truncated else f"the shard {lost.name} of '{tmp_path}' is missing"
+    reason = (
+        f"{lost.name} is cut short: " if truncated else f"the shard {lost.name} of '{tmp_path}' is missing"
+    )
     assert told.startswith(reason) and told.endswith("; no reading is lost by it")
     assert len(found.frame()) == len(whole.frame())
 

@@ -57,7 +57,7 @@ def address(run: Path) -> Iterator[Address]:
 
 def see(opened: Opened, step: int) -> None:
     """Wait until the page is as of this step, and drawn."""
-    opened.page.locator(".headline", has_text=f"and step {step} ").wait_for(timeout=30_000)
+    opened.page.locator(".headline", has_text=f"to step {step} ").wait_for(timeout=30_000)
     opened.page.locator("#watch [role=status]", has_text="as of").wait_for()
     opened.settle()
 
@@ -127,7 +127,7 @@ def test_who_does_not_follow_is_told_and_left_alone(browser: Any, run: Path, add
     opened.page.locator("#watch [role=status]", has_text="newer rows are there, as of").wait_for(
         timeout=30_000
     )
-    assert "and step 25 " in opened.page.inner_text(".headline")
+    assert "to step 25 " in opened.page.inner_text(".headline")
     follow.check()
     see(opened, 100)
     assert opened.complaints == []

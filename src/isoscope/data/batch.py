@@ -105,10 +105,10 @@ def joined_batch(one: Batch, other: Batch) -> Batch | None:
         if (len(mine), len(its)) != (len(one), len(other)):
             return None
     rest = []
-    for mine, its in ((one.counts, other.counts), (one.decoder_counts, other.decoder_counts)):
-        if (mine is None) != (its is None):
+    for first, second in ((one.counts, other.counts), (one.decoder_counts, other.decoder_counts)):
+        if (first is None) != (second is None):
             return None
-        rest.append(None if mine is None or its is None else torch.cat([mine, its]))
+        rest.append(None if first is None or second is None else torch.cat([first, second]))
     made = {name: torch.cat([mine, parts[1][name]]) for name, mine in parts[0].items()}
     inputs = made[""] if isinstance(one.inputs, Tensor) else made
     return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1])

@@ -70,8 +70,8 @@ class Trained:
 
     def named(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows with the name and the coordinates of this training."""
-        known = {"arm": self.arm, "about": self.about, "setting": self.setting}
-        return of_seed(rows, self.name, self.seed).assign(**known)
+        found = of_seed(rows, self.name, self.seed)
+        return found.assign(arm=self.arm, about=self.about, setting=self.setting)
 
     def read(
         self,
