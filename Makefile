@@ -11,7 +11,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loa
 	--junitxml build/tests/$@.xml
 # What a change of the instrument breaks first. Paths, not markers: a marker pays for collecting everything.
 QUICK := src/isoscope/geometry src/isoscope/stats src/isoscope/measures \
-	tests/test_layers.py tests/results tests/geometry $(wildcard tests/show/test_sentences*.py) \
+	tests/test_layers.py tests/results tests/geometry $(filter-out %_spoken.py,$(wildcard tests/show/test_sentences*.py)) \
 	tests/laws/test_measure_laws.py tests/laws/test_record_laws.py tests/laws/test_attention_laws.py \
 	tests/models/test_tap.py tests/models/test_blocks.py
 
