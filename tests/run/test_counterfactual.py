@@ -206,16 +206,16 @@ def test_a_bias_of_positions_stays_in_the_scores_and_out_of_the_drift() -> None:
 # ── which mean ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def hides_rotation(tap: Callable[..., AbstractContextManager[None]]) -> Callable[..., Any]:
+def hides_rotation(tap: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
     """A tap that cannot see queries before rotary position."""
 
     @contextmanager
-    def hiding(module: Any, blocks: Any, receive: Callable[..., None], **options: Any) -> Iterator[None]:
+    def hiding(module: Any, blocks: Any, receive: Callable[..., None], **options: Any) -> Iterator[Any]:
         def blind(site: Site, attended: Attended) -> None:
             receive(site, replace(attended, unrotated=None, rotate=None))
 
-        with tap(module, blocks, blind, **options):
-            yield
+        with tap(module, blocks, blind, **options) as mode:
+            yield mode
 
     return hiding
 
@@ -224,7 +224,7 @@ def test_leaving_a_sequence_out_agrees_with_the_mean_before_rotation(monkeypatch
     """The mean at a position is of n = 47 others: its noise adds V_c/n to V_d and to V_c alike."""
     module, x = Small(rotary=True), vectors(48)
     before = look(module, x)
-    monkeypatch.setattr(fold, "attention_tap", hides_rotation(fold.attention_tap))
+    monkeypatch.setattr(fold, "attention_hooks", hides_rotation(fold.attention_hooks))
     leaving = look(module, x)
     said = [seen.facts["counterfactual"]["mean query"] for seen in (before, leaving)]  # type: ignore[index]
     assert said == ["before rotary position, over all data", "at its position, over the other sequences"]
@@ -252,7 +252,7 @@ def queries_of(seen: Observation, layer: int) -> Queries:
 
 
 def test_too_few_sequences_to_leave_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "attention_tap", hides_rotation(fold.attention_tap))
+    monkeypatch.setattr(fold, "attention_hooks", hides_rotation(fold.attention_hooks))
     rows = look(Small(rotary=True), vectors(7)).frame().set_index("measure")
     assert rows.loc["drift_share"].value.isna().all()
     assert (rows.loc["drift_share"].note != "").all()
@@ -292,7 +292,7 @@ def test_the_random_vector_is_as_long_as_the_mean_at_every_row(
 
     monkeypatch.setattr(fold, "see_counterfact", see)
     if hidden:
-        monkeypatch.setattr(fold, "attention_tap", hides_rotation(fold.attention_tap))
+        monkeypatch.setattr(fold, "attention_hooks", hides_rotation(fold.attention_hooks))
     look(Small(rotary=True), vectors())
     assert len(held) == 2
     for means, random in held:

@@ -54,7 +54,7 @@ def _band(record: Types, band: str) -> Tensor:
     """The rows of the types of this band."""
     low, high = types.BANDS[band]
     share = record.count / record.n.clamp_min(1)
-    return torch.nonzero((share >= low) & (share < high)).flatten()
+    return torch.nonzero((record.count > 0) & (share >= low) & (share < high)).flatten()
 
 
 def _band_cosine(record: Types, *, band: str) -> Reading:
@@ -93,6 +93,7 @@ def _of_types(reading: Reading) -> Reading:
 
 
 def _frequency_correlation(record: Types) -> Reading:
+    record = record.present
     k = len(record.token)
     if record.n == 0:
         return undefined(0, NO_TOKENS)

@@ -17,6 +17,9 @@ class Stat(Protocol):
     """A frozen record of a stream: `of` one batch, `merge` with another's.
 
     Those that look at nothing but sums of vectors say so (`of_sums`): they take those of many sites at once.
+    So do those with `gather` and `of_gathered`: the first takes what a record needs of one site of a batch,
+    the second makes the records of many sites as one, with an axis [k, …] in front. On a GPU that costs as
+    much as for one site.
     """
 
     @classmethod
@@ -55,6 +58,16 @@ def unstacked(record: T, many: int) -> list[T]:
     made = [_rebuilt(record, iter(values)) for values in columns]
     assert len(made) == many
     return made
+
+
+def alone(record: T) -> T:
+    """The record of one site out of a record of `many` = 1."""
+    return unstacked(record, 1)[0]
+
+
+def shapes(record: Any) -> tuple[torch.Size, ...]:
+    """The shapes of all tensors in it: records of the same shapes can be `stacked`."""
+    return tuple(tensor.shape for tensor in _tensors(record))
 
 
 @cache

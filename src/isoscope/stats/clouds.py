@@ -10,6 +10,7 @@ overflow takes nothing from the picture of another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,11 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.stats.heads import Heads
-from isoscope.stats.seen import mix
+from isoscope.stats.base import alone, stacked
+from isoscope.stats.heads import NOWHERE, Heads, Positions
 
 SIZE = 128  # vectors of a head
-NOWHERE = 2**63 - 1  # the place of what does not count
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,28 +33,23 @@ class Sample:
     sound: Tensor  # [k, h] 1 where there is one and it is finite
 
     @classmethod
-    def draw(cls, vectors: Tensor, counts: Tensor, key: Tensor) -> Sample:
-        """Of `vectors` [b, h, t, e] those at positions that count [b, t]; `key` [b] is of the sequences."""
-        place = mix(key[:, None] + mix(counts.cumsum(1)))  # numbered as the vectors of a layer are
-        place, chosen = torch.where(counts, place, NOWHERE).flatten().sort(stable=True)
-        place, chosen = place[:SIZE], chosen[:SIZE]
-        length = max(counts.shape[1], 1)
-        kept = vectors[chosen // length, :, chosen % length]
-        sound = (place < NOWHERE)[:, None] & kept.isfinite().all(-1)
+    def of(cls, place: Tensor, vectors: Tensor) -> Sample:
+        """Of vectors [..., k, h, e] by ascending place [..., k]."""
+        sound = (place < NOWHERE)[..., None] & vectors.isfinite().all(-1)
         return cls(
-            place[:, None].expand_as(sound),
-            torch.where(sound[..., None], kept, 0),
+            place[..., None].expand_as(sound),
+            torch.where(sound[..., None], vectors, 0),
             sound.to(torch.int8),
         )
 
     def with_others(self, other: Sample) -> Sample:
         """The sample of both streams."""
-        place, order = torch.cat([self.place, other.place]).sort(dim=0, stable=True)
-        place, order = place[:SIZE], order[:SIZE]
-        vectors = torch.cat([self.vectors, other.vectors])
-        sound = torch.cat([self.sound, other.sound])
-        along = order[..., None].expand(-1, -1, vectors.shape[2])
-        return Sample(place, vectors.gather(0, along), sound.gather(0, order))
+        place, order = torch.cat([self.place, other.place], -2).sort(dim=-2, stable=True)
+        place, order = place[..., :SIZE, :], order[..., :SIZE, :]
+        vectors = torch.cat([self.vectors, other.vectors], -3)
+        sound = torch.cat([self.sound, other.sound], -2)
+        along = order[..., None].expand(*order.shape, vectors.shape[-1])
+        return Sample(place, vectors.gather(-3, along), sound.gather(-2, order))
 
     def beside(self, other: Sample) -> Sample:
         """The heads of another sample after those of this one; the shorter is filled up with nothing."""
@@ -76,6 +71,21 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """Queries [k, h, e] and keys [k, g, e] of one site that may be in the sample, with their places [k]."""
+
+    query_place: Tensor
+    query: Tensor
+    key_place: Tensor
+    keys: Tensor
+
+
+def _drawn(vectors: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
+    place, sequence, position = (each[:SIZE] for each in positions.by_place)
+    return place, vectors[sequence, :, position]
+
+
+@dataclass(frozen=True, eq=False)
 class Clouds:
     """Queries of h heads and keys of g; nothing where attention does not show them."""
 
@@ -85,14 +95,22 @@ class Clouds:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        if seen.query is None or seen.keys is None or seen.key_counts is None:
-            nothing = seen.rows.entropy.new_zeros(0, seen.rows.entropy.shape[1], 0, 1)
-            empty = Sample.draw(nothing, seen.counts[:0, :0], seen.key[:0])
-            return cls(empty, empty)
-        return cls(
-            Sample.draw(seen.query, seen.counts, seen.key),
-            Sample.draw(seen.keys, seen.key_counts, seen.key),
-        )
+        return alone(cls.of_gathered([cls.gather(seen)]))
+
+    @staticmethod
+    def gather(seen: Heads) -> Drawn:
+        """The vectors of one site whose places are the smallest."""
+        if seen.query is None or seen.keys is None or seen.key_positions is None:
+            nothing = seen.rows.entropy.new_zeros(0, seen.rows.entropy.shape[1], 1)
+            none = seen.key.new_zeros(0)
+            return Drawn(none, nothing, none, nothing)
+        return Drawn(*_drawn(seen.query, seen.positions), *_drawn(seen.keys, seen.key_positions))
+
+    @classmethod
+    def of_gathered(cls, found: Sequence[Drawn]) -> Self:
+        """The records of k sites of one batch as one, [k, …]."""
+        many = stacked(found)
+        return cls(Sample.of(many.query_place, many.query), Sample.of(many.key_place, many.keys))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""

@@ -7,6 +7,7 @@ again with a_ij taken away. The layer's input is left as it is: a local counterf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,9 +15,11 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.geometry.sharpness import BESIDE
-from isoscope.stats.heads import Heads, group_sums, row_sums
-from isoscope.stats.rows import Rows
+from isoscope.kernels.row_totals.names import SPLIT
+from isoscope.kernels.row_totals.totals import row_totals, split_totals
+from isoscope.stats.base import alone
+from isoscope.stats.heads import Heads, members
+from isoscope.stats.rows import Rows, Totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,16 @@ class Counterfact:
     random: AttentionRows
     drift_variance: Tensor
     behind: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class CounterfactTotals:
+    """What the rows of one batch add up to in the three ways, and both parts of their scores' variance."""
+
+    rows: Totals
+    without: Totals
+    random: Totals
+    split: Tensor  # [7, b, h]
 
 
 @dataclass(frozen=True)
@@ -51,29 +64,26 @@ class Counterfactual:
     @classmethod
     def of(cls, seen: Counterfact, parts: int = 2) -> Self:
         """Fold one batch."""
+        return alone(cls.of_gathered([cls.gather(seen)]))
+
+    @staticmethod
+    def gather(seen: Counterfact) -> CounterfactTotals:
+        """What the rows of one site add up to."""
         heads = seen.heads
-        counts = heads.counts[:, None]
-        both = heads.rows.score_variance.isfinite() & seen.drift_variance.isfinite()
-        both = both & seen.without.score_variance.isfinite()
-        one = torch.ones_like(seen.drift_variance)
-        split = row_sums((seen.drift_variance, seen.without.score_variance, one), both & counts, heads.key)
-        beside, beside_without = _beside_first(heads.rows), _beside_first(seen.without)
-        known = beside.isfinite() & beside_without.isfinite()
-        others = row_sums((beside, beside_without, one), known & counts, heads.key)
-        counted = both & counts
-        chance = torch.where(counted, 1 / (seen.behind.double() + 1), 0)  # NaN stays: it is not known then
-        return cls(
-            rows=Rows.of(heads),
-            without=Rows.of(Heads(seen.without, heads.counts, heads.key)),
-            random=Rows.of(Heads(seen.random, heads.counts, heads.key)),
-            drift=split[0],
-            rest=split[1],
-            split=split[2],
-            chance=group_sums(chance.sum(2), heads.key),
-            beside=others[0],
-            beside_without=others[1],
-            beside_count=others[2],
+        ways = (heads.rows, seen.without, seen.random)
+        split = split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts)
+        return CounterfactTotals(
+            *(Totals(*row_totals(rows, heads.counts), heads.key) for rows in ways), split
         )
+
+    @classmethod
+    def of_gathered(cls, found: Sequence[CounterfactTotals]) -> Self:
+        """The records of k sites of one batch as one, [k, …]."""
+        ways = ("rows", "without", "random")
+        rows = (Rows.of_gathered([getattr(each, way) for each in found]) for way in ways)
+        member = members(torch.stack([each.rows.key for each in found]))
+        sums = member[:, None] @ torch.stack([each.split for each in found])
+        return cls(*rows, **dict(zip(SPLIT, sums.unbind(1), strict=True)))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, under one mean query."""
@@ -95,16 +105,3 @@ class Counterfactual:
     def size(width: int, parts: int) -> int:
         """Bytes, for heads of 64 dimensions."""
         return 4 * Rows.size(width, parts)
-
-
-def _beside_first(rows: AttentionRows) -> Tensor:
-    """Normalised entropy over the keys but the first: ((H + p log p)/(1 − p) + log(1 − p))/log(v − 1).
-
-    p is the weight of the first key. NaN where it is not seen, fewer than two keys are left, or less than a
-    hundredth of the weight: there rounding would decide.
-    """
-    weight = rows.first_key.double().clamp(0, 1)
-    others = 1 - weight
-    left = (rows.entropy.double() + torch.xlogy(weight, weight)) / others + others.log()
-    few = (rows.visible < 3) | (others < BESIDE)
-    return torch.where(few, torch.nan, left / (rows.visible.double() - 1).log())

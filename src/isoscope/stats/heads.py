@@ -4,32 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import torch
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.stats.seen import GROUPS
+from isoscope.stats.seen import GROUPS, mix
+
+NOWHERE = 2**63 - 1  # the place of a position that does not count
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Which positions count [b, t], and the key [b] of every sequence: the same for all layers of a batch."""
+
+    counts: Tensor
+    key: Tensor
+
+    @cached_property
+    def by_place(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Places in ascending order, those of positions that do not count last; their sequence and position.
+
+        Positions are numbered as the vectors of a layer are, among those that count.
+        """
+        place = mix(self.key[:, None] + mix(self.counts.cumsum(1)))
+        place, chosen = torch.where(self.counts, place, NOWHERE).flatten().sort(stable=True)
+        length = max(self.counts.shape[1], 1)
+        return place, chosen // length, chosen % length
 
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows [b, h, t], which of them count [b, t], the key [b] of every sequence.
+    """Rows [b, h, t] with their positions.
 
     `query` [b, h, t, e] and `keys` [b, g, s, e] are there where the model shows them, with the positions of
-    keys that count [b, s]; `unrotated` are the queries before rotary position, where there is one and they
-    can be had. `mass` [b, h, t] is what the weights of a row add up to, where they are no softmax.
+    keys; `unrotated` are the queries before rotary position, where there is one and they can be had. `mass`
+    [b, h, t] is what the weights of a row add up to, where they are no softmax.
     """
 
     rows: AttentionRows
-    counts: Tensor
-    key: Tensor
+    positions: Positions
     query: Tensor | None = None
     unrotated: Tensor | None = None
     keys: Tensor | None = None
-    key_counts: Tensor | None = None
+    key_positions: Positions | None = None
     mass: Tensor | None = None
+
+    @property
+    def counts(self) -> Tensor:
+        """Which rows count, [b, t]."""
+        return self.positions.counts
+
+    @property
+    def key(self) -> Tensor:
+        """The key of every sequence, [b]."""
+        return self.positions.key
+
+
+def members(key: Tensor) -> Tensor:
+    """Which group every sequence belongs to, [..., G, b] of 0 and 1, from keys [..., b]."""
+    groups = torch.arange(GROUPS, device=key.device)[:, None]
+    return (groups == (key % GROUPS)[..., None, :]).double()
 
 
 def row_sums(values: Sequence[Tensor], where: Tensor, key: Tensor) -> Tensor:
@@ -43,6 +80,5 @@ def row_sums(values: Sequence[Tensor], where: Tensor, key: Tensor) -> Tensor:
 
 def group_sums(each: Tensor, key: Tensor) -> Tensor:
     """The sum over the sequences of each group of `each` [b, …], [G, …]."""
-    member = (torch.arange(GROUPS, device=key.device)[:, None] == key % GROUPS).double()
     flat = each.double().reshape(len(key), prod(each.shape[1:]))
-    return (member @ flat).reshape(GROUPS, *each.shape[1:])
+    return (members(key) @ flat).reshape(GROUPS, *each.shape[1:])

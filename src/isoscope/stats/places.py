@@ -20,6 +20,7 @@ from isoscope.geometry.dimensions import SAMPLE, spread_over
 from isoscope.kernels.cloud.chunks import Chunks, sent
 
 GROUPS = 32
+TYPES = 1024  # token types that are sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,19 @@ class Places:
         """Which of `parts` (1 or 2) each sequence falls into, [s]; chosen apart from the groups."""
         return (self.key // GROUPS) % parts
 
+    def part_of_chunks(self, parts: int) -> Tensor:
+        """Which of `parts` every chunk of rows belongs to, [parts, c] of 0 and 1."""
+        if parts not in self._parts_of_chunks:
+            assert self.chunks is not None
+            part = self.part(parts)[self.chunks.label]
+            numbers = torch.arange(parts, device=part.device)[:, None]
+            self._parts_of_chunks[parts] = (numbers == part).double()
+        return self._parts_of_chunks[parts]
+
+    @cached_property
+    def _parts_of_chunks(self) -> dict[int, Tensor]:
+        return {}
+
     def rows(self, parts: int) -> tuple[Tensor | slice, ...]:
         """The rows of each of `parts` (1 or 2)."""
         return (slice(None),) if parts == 1 else self._halves
@@ -176,13 +190,51 @@ class Places:
         part = part if sequence is None else part[sequence]
         return tuple(sent(torch.nonzero(part == half).flatten(), self.layout.device) for half in (0, 1))
 
-    def smallest(self, many: int) -> Tensor:
-        """The rows with the smallest places, at most `many`, by ascending place."""
-        return self._by_place[:many]
+    def smallest(self, many: int) -> tuple[Tensor, Tensor]:
+        """The rows with the smallest places, at most `many`, and these places, ascending."""
+        place, rows = self._by_place
+        return rows[:many], place[:many]
 
     @cached_property
-    def _by_place(self) -> Tensor:
-        return self.place.argsort(stable=True)
+    def _by_place(self) -> tuple[Tensor, Tensor]:
+        place, rows = self.place.sort(stable=True)
+        return place, rows
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """The vectors that stand for a sampled type."""
+        return Contexts.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The rows [m] of a batch that stand for one of k sampled types, and the p pairs of type and sequence.
+
+    The types with the smallest hashes are sampled, whether or not their vectors are kept at a layer.
+    """
+
+    token: Tensor  # [k] by ascending hash
+    rows: Tensor  # [m]
+    type: Tensor  # [m] which of the k
+    pair: Tensor  # [m] which of the p
+    type_of_pair: Tensor  # [p]
+
+    @classmethod
+    def of(cls, where: Places) -> Contexts:
+        """Sample the types of a batch; none where its positions are not tokens."""
+        given = where.token
+        if given is None or not len(given):
+            none = torch.zeros(0, dtype=torch.long, device=where.layout.device)
+            return cls(none, none, none, none, none)
+        token, label = torch.unique(given, return_inverse=True)
+        kept = mix(token).argsort()[:TYPES]
+        number = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept), device=token.device))
+        rows = torch.nonzero(number[label] >= 0).flatten()
+        mine = number[label[rows]]
+        sequence = rows if where.sequence is None else where.sequence[rows]
+        base = max(len(given), len(where.keys), 1)
+        pair, place = torch.unique(mine * base + sequence, return_inverse=True)
+        return cls(token[kept], rows, mine, place, pair // base)
 
 
 def mix(numbers: Tensor) -> Tensor:

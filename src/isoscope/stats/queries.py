@@ -6,6 +6,7 @@ queries are read as those of layers are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import nan
@@ -14,8 +15,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.stats.base import added
-from isoscope.stats.heads import Heads, group_sums
+from isoscope.kernels.head_sums.totals import VectorTotals, at_least_single, vector_totals
+from isoscope.stats.base import added, alone, stacked
+from isoscope.stats.heads import Heads, members
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.sums import Sums
 
@@ -34,36 +36,19 @@ class HeadSums:
     norms: Tensor  # [G, h]
 
     @classmethod
-    def of(cls, kept: Tensor, norm: Tensor, each: Tensor, key: Tensor) -> HeadSums:
-        """From which are summed and their norms [b, h, t], and the sums of sequences, `each` [b, h, e]."""
-        counts = kept.sum(2, dtype=torch.float64)
-        numbers = torch.stack(
-            [counts, (counts > 0).double(), (norm**2).sum(2), counts**2, (each**2).sum(2), norm.sum(2)], 1
-        )
-        count, sequences, squared, count_squared, total_squared, norms = group_sums(numbers, key).unbind(1)
+    def of(cls, count: Tensor, squared: Tensor, norms: Tensor, total: Tensor, member: Tensor) -> HeadSums:
+        """From how many vectors each sequence has, Σ‖x‖², Σ‖x‖ [..., b, h] and Σx [..., b, h, e]."""
+        numbers = torch.stack([count, (count > 0).double(), squared, count**2, (total**2).sum(-1), norms], -3)
+        sums = (member[..., None, :, :] @ numbers).unbind(-3)
         return cls(
-            count=count,
-            sequences=sequences,
-            total=group_sums(each, key),
-            squared=squared,
-            count_squared=count_squared,
-            total_squared=total_squared,
-            counted_total=(each * counts[..., None]).sum(0),
-            norms=norms,
-        )
-
-    @classmethod
-    def pair(cls, vectors: Tensor, counts: Tensor, key: Tensor) -> tuple[HeadSums, HeadSums]:
-        """The sums of `vectors` [b, h, t, e] that count [b, t] and are finite, and of their directions."""
-        norm = torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float64)
-        kept = counts[:, None, :] & norm.isfinite()
-        norm = torch.where(kept, norm, 0)
-        pointing = norm > 0
-        vectors = torch.where(kept[..., None], vectors, 0)
-        unit = vectors * torch.where(pointing, 1 / norm, 0)[..., None].to(at_least_single(vectors.dtype))
-        return (
-            cls.of(kept, norm, vectors.sum(2, dtype=torch.float64), key),
-            cls.of(pointing, pointing.double(), unit.sum(2, dtype=torch.float64), key),
+            count=sums[0],
+            sequences=sums[1],
+            total=(member @ total.flatten(-2)).unflatten(-1, total.shape[-2:]),
+            squared=sums[2],
+            count_squared=sums[3],
+            total_squared=sums[4],
+            counted_total=(total * count[..., None]).sum(-3),
+            norms=sums[5],
         )
 
     def merge(self, other: HeadSums) -> HeadSums:
@@ -101,6 +86,16 @@ class HeadSums:
         return (self.squared.sum(0) / count - square) / noise
 
 
+@dataclass(frozen=True, eq=False)
+class OfSequences:
+    """What queries, unrotated queries and keys of a batch add up to, by sequence, with its key [b]."""
+
+    query: VectorTotals
+    unrotated: VectorTotals
+    keys: VectorTotals
+    key: Tensor
+
+
 @dataclass(frozen=True)
 class Queries:
     """Queries and keys as they are, and their directions; none where they are not shown."""
@@ -114,16 +109,36 @@ class Queries:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        query, keys, key_counts, key = seen.query, seen.keys, seen.key_counts, seen.key
-        counts = seen.counts
-        if query is None or keys is None or key_counts is None:
-            query = keys = counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
-            counts = key_counts = counts[:0, :0]
-            key = key[:0]
-        turned, turned_unit = HeadSums.pair(query, counts, key)
-        before = turned if seen.unrotated is None else HeadSums.pair(seen.unrotated, counts, key)[0]
-        of_keys, of_keys_unit = HeadSums.pair(keys, key_counts, key)
-        return cls(turned, of_keys, turned_unit, of_keys_unit, before)
+        return alone(cls.of_gathered([cls.gather(seen)]))
+
+    @staticmethod
+    def gather(seen: Heads) -> OfSequences:
+        """What the vectors of one site add up to."""
+        query, keys, key_positions = seen.query, seen.keys, seen.key_positions
+        if query is None or keys is None or key_positions is None:
+            none = seen.counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
+            nothing = vector_totals(none, seen.counts[:0, :0])
+            return OfSequences(nothing, nothing, nothing, seen.key[:0])
+        turned = vector_totals(query, seen.counts)
+        before = turned if seen.unrotated is None else vector_totals(seen.unrotated, seen.counts)
+        return OfSequences(turned, before, vector_totals(keys, key_positions.counts), seen.key)
+
+    @classmethod
+    def of_gathered(cls, found: Sequence[OfSequences]) -> Self:
+        """The records of k sites of one batch as one, [k, …]."""
+        many = stacked(found)
+        member = members(many.key)
+
+        def sums(of: VectorTotals) -> HeadSums:
+            return HeadSums.of(of.count, of.squares, of.norms, of.total, member)
+
+        def directions(of: VectorTotals) -> HeadSums:
+            return HeadSums.of(of.pointing, of.pointing, of.pointing, of.unit, member)
+
+        return cls(
+            sums(many.query), sums(many.keys), directions(many.query), directions(many.keys),
+            sums(many.unrotated),
+        )  # fmt: skip
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
@@ -186,8 +201,3 @@ class QueryProducts:
     def size(width: int, parts: int) -> int:
         """Bytes, for heads of 64 dimensions."""
         return Queries.size(width, parts) + 8 * width * 64
-
-
-def at_least_single(dtype: torch.dtype) -> torch.dtype:
-    """float32 where a dtype holds less."""
-    return dtype if dtype == torch.float64 else torch.float32

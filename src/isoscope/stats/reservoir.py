@@ -8,12 +8,14 @@ and is left out when the sample is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from isoscope.stats.base import alone, stacked
 from isoscope.stats.seen import Vectors
 
 SIZE = 2048  # vectors
@@ -31,18 +33,29 @@ class Reservoir:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        chosen = seen.places.smallest(SIZE)
-        kept = seen.kept[chosen]
-        points = torch.where(kept[:, None], seen.points[chosen], 0)
-        return cls(seen.count, seen.places.place[chosen], points, kept)
+        return alone(cls.of_gathered([cls.gather(seen)]))
+
+    @staticmethod
+    def gather(seen: Vectors) -> Reservoir:
+        """The vectors of one site whose places are the smallest, those that are not kept among them."""
+        chosen, place = seen.places.smallest(SIZE)
+        return Reservoir(seen.count, place, seen.points[chosen], seen.kept[chosen])
+
+    @classmethod
+    def of_gathered(cls, found: Sequence[Reservoir]) -> Self:
+        """The records of k sites of one batch as one, [k, …]."""
+        many = stacked(found)
+        points = torch.where(many.kept[..., None], many.vectors, 0)
+        return cls(many.count, many.places, points, many.kept)
 
     def merge(self, other: Self) -> Self:
         """The sample of both streams."""
-        places, vectors, kept = (
-            torch.cat([getattr(self, name), getattr(other, name)]) for name in ("places", "vectors", "kept")
-        )
-        order = places.argsort(stable=True)[:SIZE]
-        return type(self)(self.count + other.count, places[order], vectors[order], kept[order])
+        places, order = torch.cat([self.places, other.places], -1).sort(dim=-1, stable=True)
+        order = order[..., :SIZE]
+        vectors = torch.cat([self.vectors, other.vectors], -2)
+        along = order[..., None].expand(*order.shape, vectors.shape[-1])
+        kept = torch.cat([self.kept, other.kept], -1).gather(-1, order)
+        return type(self)(self.count + other.count, places[..., :SIZE], vectors.gather(-2, along), kept)
 
     @property
     def place(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,17 +11,14 @@ from torch import Tensor
 
 from isoscope.kernels.row_totals.names import LOWEST, TOTALS
 from isoscope.kernels.row_totals.totals import row_totals
-from isoscope.stats.base import added
-from isoscope.stats.heads import Heads
+from isoscope.stats.base import added, alone, stacked
+from isoscope.stats.heads import Heads, members
 from isoscope.stats.seen import GROUPS
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What the rows of one batch add up to, sequence by sequence, with the key of each.
-
-    Those of many sites can stand together, with an axis [k, …] in front, and `Rows` be made of all at once.
-    """
+    """What the rows of one batch add up to, sequence by sequence, with the key of each."""
 
     each: Tensor  # [14, b, h]
     score: Tensor  # [b, h]
@@ -59,21 +57,23 @@ class Rows:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        return cls.of_totals(Totals.of(seen))
+        return alone(cls.of_gathered([cls.gather(seen)]))
+
+    @staticmethod
+    def gather(seen: Heads) -> Totals:
+        """What the rows of one site add up to."""
+        return Totals.of(seen)
 
     @classmethod
-    def of_totals(cls, found: Totals) -> Self:
-        """From the totals of one batch; those of k sites at once give a record with an axis [k, …] more."""
-        each, score, key = found.each, found.score, found.key
-        member = (torch.arange(GROUPS, device=key.device)[:, None] == (key % GROUPS)[..., None, :]).double()
-        sums = dict(zip(TOTALS, (member[..., None, :, :] @ each).unbind(-3), strict=True))
+    def of_gathered(cls, found: Sequence[Totals]) -> Self:
+        """The records of k sites of one batch as one, [k, …]."""
+        many = stacked(found)
+        each, score, member = many.each, many.score, members(many.key)
+        sums = dict(zip(TOTALS, (member[:, None] @ each).unbind(1), strict=True))
         lost = {name: sums.pop(name).sum(-2) for name in ("unseeing", "not_finite")}
-        there = (each[..., 0, :, :] > 0).any(-1).double()
-        highest = (
-            score.amax(-2)
-            if score.shape[-2]
-            else score.new_full((*score.shape[:-2], score.shape[-1]), LOWEST)
-        )
+        there = (each[:, 0] > 0).any(-1).double()
+        empty = score.new_full((score.shape[0], score.shape[2]), LOWEST)
+        highest = score.amax(1) if score.shape[1] else empty
         return cls(sequences=(member @ there[..., None])[..., 0], score=highest, **sums, **lost)
 
     def merge(self, other: Self) -> Self:

@@ -104,11 +104,6 @@ class Vectors:
         return self.places.key
 
     @property
-    def token(self) -> Tensor | None:
-        """The token each vector stands for, [n]; −1 where the vector is not kept."""
-        return None if self.places.token is None else torch.where(self.kept, self.places.token, -1)
-
-    @property
     def count(self) -> Tensor:
         """How many are kept, []."""
         return self.kept.sum(dtype=torch.float64)
@@ -133,16 +128,14 @@ class Vectors:
             total = label_sums(torch.where(self.kept[:, None], self.points, 0), kept, part, parts)
             return count, total / count.clamp_min(1)[:, None]
         if isinstance(found, OfChunks):
-            counts, totals = found.rows[:, 0], found.dimensions[:, 0]
-            label: Tensor | slice = found.chunks.label
+            member = where.part_of_chunks(parts)
+            count, total = member @ found.rows[:, 0], member @ found.dimensions[:, 0]
+        elif parts == 1:
+            count, total = found.count.sum(0, keepdim=True), found.total.sum(0, keepdim=True)
         else:
-            counts, totals, label = found.count, found.total, slice(None)
-        if parts == 1:
-            count, total = counts.sum(0, keepdim=True), totals.sum(0, keepdim=True)
-        else:
-            part = where.part(parts)[label]
+            part = where.part(parts)
             member = (torch.arange(parts, device=part.device)[:, None] == part).double()
-            count, total = member @ counts, member @ totals
+            count, total = member @ found.count, member @ found.total
         return count, total / count.clamp_min(1)[:, None]
 
     @cached_property

@@ -2,21 +2,24 @@
 
 The types whose tokens have the smallest hashes are kept: a uniform sample of those there are. A type of
 the final sample is among the smallest of every part of the stream that it occurs in, so its sums are
-exact, and records merge.
+exact, and records merge. Which types are sampled depends on the tokens alone, so it is the same at every
+layer; a type none of whose vectors is finite is in the sample with a count of zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from isoscope.stats.directions import unit_weight
+from isoscope.stats.base import alone
+from isoscope.stats.places import TYPES, Contexts
 from isoscope.stats.seen import Vectors, mix
 
-SIZE = 1024  # types
+SIZE = TYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,50 +39,48 @@ class Types:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        if seen.token is None or not bool(seen.kept.any()):
-            return cls(seen.count * 0, *_nothing(seen.points))
-        token, label = torch.unique(seen.token, return_inverse=True)
-        unknown = int(token[0] < 0)  # stands first: the vectors that are not kept
-        token, label = token[unknown:], label - unknown
-        kept = mix(token).argsort()[:SIZE]
-        number = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept), device=token.device))
-        rows = torch.nonzero((label >= 0) & (number[label] >= 0)).flatten()
-        mine = number[label[rows]]
-        sequence = rows if seen.sequence is None else seen.sequence[rows]
-        base = max(len(seen.points), len(seen.key))
-        pair, place = torch.unique(mine * base + sequence, return_inverse=True)
-        owner = pair // max(base, 1)
-        points, weight = seen.points[rows].double(), unit_weight(seen)[rows]
-        pointing = (weight > 0).double()
+        return alone(cls.of_gathered([cls.gather(seen)]))
 
-        def sums(values: Tensor, of: Tensor, labels: int) -> Tensor:
-            return values.new_zeros(labels, *values.shape[1:]).index_add_(0, of, values)
+    @staticmethod
+    def gather(seen: Vectors) -> InContext:
+        """The vectors of one site that stand for the sampled types."""
+        where = seen.places.contexts
+        kept = seen.kept[where.rows]
+        n = seen.count if seen.places.token is not None else torch.zeros_like(seen.count)
+        return InContext(n, kept, seen.norm[where.rows], seen.points[where.rows], where)
 
-        together = sums(points * weight[:, None], place, len(pair))
-        pairs = sums(pointing, place, len(pair))
-        k = len(kept)
-        return cls(
-            seen.count,
-            token[kept],
-            sums(torch.ones_like(weight), mine, k),
-            sums(points, mine, k),
-            sums(seen.norm[rows], mine, k),
-            sums(pointing, mine, k),
-            sums(together, owner, k),
-            sums(pairs**2, owner, k),
-            sums((together**2).sum(1), owner, k),
-        )
+    @classmethod
+    def of_gathered(cls, found: Sequence[InContext]) -> Self:
+        """The records of k sites of one batch as one, [k, …]; as many at a time as memory is meant for."""
+        where, most = found[0].where, _NUMBERS.get(found[0].points.device.type, 1)
+        step = max(1, most // max(1, found[0].points.numel()))
+        some = [_summed(found[start : start + step]) for start in range(0, len(found), step)]
+        sums = [torch.cat(same) if len(same) > 1 else same[0] for same in zip(*some, strict=True)]
+        return cls(torch.stack([each.n for each in found]), where.token.expand(len(found), -1), *sums)
+
+    @property
+    def present(self) -> Self:
+        """The record of the types that have a vector."""
+        rows = torch.nonzero(self.count > 0).flatten()
+        return self if len(rows) == len(self.count) else type(self)(self.n, *(self._of(rows)))
+
+    def _of(self, rows: Tensor) -> Iterator[Tensor]:
+        return (getattr(self, name)[rows] for name in ("token", *SUMS))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams: sums of one type add up, the smallest hashes stay."""
-        token, label = torch.unique(torch.cat([self.token, other.token]), return_inverse=True)
+        axis = self.token.dim() - 1
+        mine, its = (each.token[0] if axis else each.token for each in (self, other))
+        token, label = torch.unique(torch.cat([mine, its]), return_inverse=True)
         kept = mix(token).argsort()[:SIZE]
 
         def joined(name: str) -> Tensor:
-            both = torch.cat([getattr(self, name), getattr(other, name)])
-            return both.new_zeros(len(token), *both.shape[1:]).index_add_(0, label, both)[kept]
+            both = torch.cat([getattr(self, name), getattr(other, name)], axis)
+            shape = (*both.shape[:axis], len(token), *both.shape[axis + 1 :])
+            return both.new_zeros(shape).index_add_(axis, label, both).index_select(axis, kept)
 
-        return type(self)(self.n + other.n, token[kept], *map(joined, SUMS))
+        token = token[kept].expand(*self.token.shape[:axis], -1)
+        return type(self)(self.n + other.n, token, *map(joined, SUMS))
 
     @staticmethod
     def size(width: int, parts: int) -> int:
@@ -88,10 +89,41 @@ class Types:
 
 
 SUMS = ("count", "total", "norm", "pointing", "unit", "pointing_squared", "unit_squared")
+_NUMBERS = {"cuda": 2**25}  # of float64 that sums are made of at a time; elsewhere one site
 
 
-def _nothing(points: Tensor) -> tuple[Tensor, ...]:
-    """The fields of no type."""
-    one = points.new_zeros(0, dtype=torch.float64)
-    vectors = points.new_zeros(0, points.shape[1], dtype=torch.float64)
-    return one.long(), one, vectors, one, one, vectors, one, one
+@dataclass(frozen=True, eq=False)
+class InContext:
+    """The m vectors of a site that stand for a sampled type, and which they are."""
+
+    n: Tensor  # [] vectors that stand for a token
+    kept: Tensor  # [m]
+    norm: Tensor  # [m]
+    points: Tensor  # [m, d]
+    where: Contexts
+
+
+def _summed(found: Sequence[InContext]) -> tuple[Tensor, ...]:
+    """The `SUMS` of k sites, [k, …]."""
+    where, many = found[0].where, len(found)
+    kept, norm, points = (
+        torch.stack([getattr(each, name) for each in found]) for name in ("kept", "norm", "points")
+    )
+    points = torch.where(kept[..., None], points, 0).double()
+    pointing = (norm > 0).double()
+    unit = points * torch.where(norm > 0, 1 / norm, 0)[..., None]
+
+    def sums(values: Tensor, of: Tensor, labels: int) -> Tensor:
+        return values.new_zeros(many, labels, *values.shape[2:]).index_add_(1, of, values)
+
+    types, pairs = len(where.token), len(where.type_of_pair)
+    together, pointing_together = sums(unit, where.pair, pairs), sums(pointing, where.pair, pairs)
+    squares = torch.stack([pointing_together**2, (together**2).sum(2)], 2)
+    count, length, directed = sums(torch.stack([kept.double(), norm, pointing], 2), where.type, types).unbind(
+        2
+    )
+    pointing_squared, unit_squared = sums(squares, where.type_of_pair, types).unbind(2)
+    return (
+        count, sums(points, where.type, types), length, directed,
+        sums(together, where.type_of_pair, types), pointing_squared, unit_squared,
+    )  # fmt: skip

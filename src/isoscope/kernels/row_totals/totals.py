@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
+from isoscope.geometry.sharpness import BESIDE
 from isoscope.kernels.cloud.totals import fused
 from isoscope.kernels.row_totals.names import LOWEST
 
@@ -41,3 +42,40 @@ def row_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
     scores = torch.where(mine, rows.max_score.double(), LOWEST)
     nothing = scores.new_full(scores.shape[:2], LOWEST)
     return torch.stack(sums), scores.amax(2) if scores.shape[2] else nothing
+
+
+def split_totals(
+    rows: AttentionRows, without: AttentionRows, drift: Tensor, behind: Tensor, counts: Tensor
+) -> Tensor:
+    """Σ of each of `SPLIT` over rows [b, h, t] that count [b, t], [7, b, h].
+
+    `without` are the rows without the mean query, `drift` is the variance of its scores, and `behind`, which
+    broadcasts to [b, h, t], the number of independent queries that the mean is of. A row whose parts are not
+    both finite is left out of the first four sums; 1/(behind + 1) may be NaN there.
+    """
+    if drift.numel() and fused(drift):
+        from isoscope.kernels.row_totals.triton import fused_split
+
+        return fused_split(rows, without, drift, behind, counts)
+    whole, rest = rows.score_variance.double(), without.score_variance.double()
+    both = whole.isfinite() & rest.isfinite() & drift.isfinite() & counts[:, None]
+    one = torch.ones_like(rest)
+    chance = torch.where(both, 1 / (behind.double() + 1), 0).sum(2)
+    beside, beside_without = _beside_first(rows), _beside_first(without)
+    known = beside.isfinite() & beside_without.isfinite() & counts[:, None]
+    wanted = (drift, both), (rest, both), (one, both), (beside, known), (beside_without, known), (one, known)
+    sums = [torch.where(where, x, 0).sum(2, dtype=torch.float64) for x, where in wanted]
+    return torch.stack([*sums[:3], chance, *sums[3:]])
+
+
+def _beside_first(rows: AttentionRows) -> Tensor:
+    """Normalised entropy over the keys but the first: ((H + p log p)/(1 − p) + log(1 − p))/log(v − 1).
+
+    p is the weight of the first key. NaN where it is not seen, fewer than two keys are left, or less than a
+    hundredth of the weight: there rounding would decide.
+    """
+    weight = rows.first_key.double().clamp(0, 1)
+    others = 1 - weight
+    left = (rows.entropy.double() + torch.xlogy(weight, weight)) / others + others.log()
+    few = (rows.visible < 3) | (others < BESIDE)
+    return torch.where(few, torch.nan, left / (rows.visible.double() - 1).log())

@@ -10,7 +10,8 @@ import triton.language as tl
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.row_totals.names import LOWEST, TOTALS
+from isoscope.geometry.sharpness import BESIDE
+from isoscope.kernels.row_totals.names import LOWEST, SPLIT, TOTALS
 
 _BLOCK = 256  # rows: fifteen sums of float64 of twice as many would not fit the registers
 
@@ -99,3 +100,76 @@ def fused_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
         heads, length, lowest=LOWEST, totals=len(TOTALS), block=min(_BLOCK, triton.next_power_of_2(length)),
     )  # fmt: skip
     return sums.permute(2, 0, 1), top
+
+
+@triton.jit
+def _beside(entropies, firsts, place, there, visible, least: tl.constexpr):
+    """Normalised entropy over the keys but the first, and whether it is known."""
+    entropy = tl.load(entropies + place, mask=there, other=0.0).to(tl.float64)
+    first = tl.load(firsts + place, mask=there, other=0.0).to(tl.float64)
+    weight = tl.minimum(tl.maximum(first, 0.0), 1.0)
+    others = 1 - weight
+    known = there & (visible >= 3) & (others >= least) & (entropy - entropy == 0) & (first - first == 0)
+    others = tl.where(known, others, 1.0)
+    own = weight * tl.log(tl.where(weight > 0, weight, 1.0))
+    left = (tl.where(known, entropy, 0.0) + own) / others + tl.log(others)
+    return left / tl.log(tl.maximum(visible - 1, 2.0)), known
+
+
+@triton.jit
+def _split_rows(
+    variances, entropies, firsts, variances_without, entropies_without, firsts_without, visibles,
+    drifts, behind, counts, sums, heads, length, behind_sequence, behind_head, behind_row,
+    least: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    here = tl.program_id(0).to(tl.int64)
+    drift = tl.zeros([block], tl.float64)
+    rest, split, chance, beside, beside_without, beside_count = drift, drift, drift, drift, drift, drift
+    queries = behind + here // heads * behind_sequence + here % heads * behind_head
+    for start in range(0, length, block):
+        number = start + tl.arange(0, block)
+        there = number < length
+        place = here * length + number
+        counted = tl.load(counts + here // heads * length + number, mask=there, other=0) != 0
+        counted = counted & there
+        whole = tl.load(variances + place, mask=there, other=0.0).to(tl.float64)
+        left = tl.load(variances_without + place, mask=there, other=0.0).to(tl.float64)
+        taken = tl.load(drifts + place, mask=there, other=0.0).to(tl.float64)
+        both = counted & (whole - whole == 0) & (left - left == 0) & (taken - taken == 0)
+        drift += tl.where(both, taken, 0.0)
+        rest += tl.where(both, left, 0.0)
+        split += tl.where(both, 1.0, 0.0)
+        many = tl.load(queries + number * behind_row, mask=there, other=0.0).to(tl.float64)
+        chance += tl.where(both, 1 / (many + 1), 0.0)
+        visible = tl.load(visibles + place, mask=there, other=0).to(tl.float64)
+        mine, known = _beside(entropies, firsts, place, counted, visible, least)
+        other, also = _beside(entropies_without, firsts_without, place, counted, visible, least)
+        beside += tl.where(known & also, mine, 0.0)
+        beside_without += tl.where(known & also, other, 0.0)
+        beside_count += tl.where(known & also, 1.0, 0.0)
+    out = sums + here * totals
+    tl.store(out, tl.sum(drift, 0))
+    tl.store(out + 1, tl.sum(rest, 0))
+    tl.store(out + 2, tl.sum(split, 0))
+    tl.store(out + 3, tl.sum(chance, 0))
+    tl.store(out + 4, tl.sum(beside, 0))
+    tl.store(out + 5, tl.sum(beside_without, 0))
+    tl.store(out + 6, tl.sum(beside_count, 0))
+
+
+def fused_split(
+    rows: AttentionRows, without: AttentionRows, drift: Tensor, behind: Tensor, counts: Tensor
+) -> Tensor:
+    """What `split_totals` gives."""
+    batch, heads, length = drift.shape
+    sums = torch.empty(batch, heads, len(SPLIT), dtype=torch.float64, device=drift.device)
+    fields = (
+        rows.score_variance, rows.entropy, rows.first_key, without.score_variance, without.entropy,
+        without.first_key, rows.visible, drift,
+    )  # fmt: skip
+    behind = behind.expand(batch, heads, length)
+    _split_rows[(batch * heads,)](
+        *(field.contiguous() for field in fields), behind, counts.contiguous(), sums, heads, length,
+        *behind.stride(), least=BESIDE, totals=len(SPLIT), block=min(_BLOCK, triton.next_power_of_2(length)),
+    )  # fmt: skip
+    return sums.permute(2, 0, 1)

@@ -78,8 +78,10 @@ class Still:
         return mean[None, :, None, :].expand(1, -1, self.rows, -1)
 
 
-def before_rotation(query: Tensor, origin: Step, like: Rotation | None) -> tuple[Tensor, Rotation] | str:
-    """The query [b, h, t, e] as it was before positions took part and its rotation, or why there is none.
+def before_rotation(
+    query: Tensor, origin: Step, like: Rotation | None
+) -> tuple[Tensor, Step, Rotation] | str:
+    """The query [b, h, t, e] before positions took part, its step and its rotation, or why there is none.
 
     `like` is a rotation found before at the same place: its layout is then taken over without a check,
     which would make the device wait.
@@ -90,7 +92,8 @@ def before_rotation(query: Tensor, origin: Step, like: Rotation | None) -> tuple
         step = max(front, key=lambda each: each.number)  # so that all that came of it has been passed
         root = held.get(step)
         if len(front) == 1 and not step.turned and root is not None and _may_be(root, query):
-            return _laid_out(query, root.detach(), step.number, tuple(map(_line, reversed(lines))), like)
+            found = _laid_out(query, root.detach(), step.number, tuple(map(_line, reversed(lines))), like)
+            return found if isinstance(found, str) else (found[0], step, found[1])
         if step.call is None:
             what = step.operation.strip("_") or "an input of the block"
             return f"the query comes to its position by way of {what}, which is not linear in it here"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -82,6 +82,17 @@ class Learnt:
     )  # by call: whether its attentions are cross
     traced: set[Any] = field(default_factory=set)  # calls with an attention that only its trail tells
     turning: set[Any] = field(default_factory=set)  # calls whose queries are turned to their position
+    roots: dict[Any, dict[int, Root | str | None]] = field(default_factory=dict)  # by call, of its attentions
+
+
+@dataclass(frozen=True)
+class Root:
+    """Which operation of a call of a block gives the queries before their rotation."""
+
+    at: int  # the number of the operation
+    operation: str
+    pick: int | None  # which of its results
+    swapped: bool  # rows stand before heads
 
 
 @contextmanager
@@ -103,10 +114,34 @@ def attention_tap(
     `learnt` are not traced. Where a gradient is to reach the attention it is `living`: then it is handed on
     with its graph, for what makes a loss of it.
     """
+    hooks = attention_hooks(
+        module, blocks, receive, takes=takes, learnt=learnt, unrotated=unrotated, living=living
+    )
+    with hooks as seen, seen:
+        yield
+    seen.refuse_hidden(module)
+
+
+@contextmanager
+def attention_hooks(
+    module: nn.Module,
+    blocks: Mapping[str, nn.Module],
+    receive: Receive,
+    *,
+    takes: int = 0,
+    learnt: Learnt | None = None,
+    unrotated: bool = True,
+    rotations: bool = True,
+    living: bool = False,
+) -> Iterator[AttentionMode]:
+    """The hooks of `attention_tap`, for many forwards: each runs inside the mode that this gives.
+
+    Outside the mode hooks do nothing. Without `rotations` calls that have been `learnt` are not traced even
+    where queries are turned to their position: their `rotate` is None.
+    """
     learnt = Learnt() if learnt is None else learnt
     names = {id(part): plain_name(name) for name, part in module.named_modules()}
-    course = _Course(names, takes, learnt, unrotated)
-    seen = _Seen(course, receive, living)
+    course = _Course(names, takes, learnt, unrotated, rotations)
     own = {id(block): block for block in blocks.values()}
     parts = {id(part): part for block in own.values() for part in block.modules()}
     with ExitStack() as hooks:
@@ -118,10 +153,7 @@ def attention_tap(
             hooks.enter_context(part.register_forward_hook(course.leave))
         for block in own.values():
             hooks.enter_context(block.register_forward_hook(course.leave_block))
-        with seen:
-            yield
-    if course.calls and not seen.received:
-        _refuse_fused(module)
+        yield AttentionMode(course, receive, living)
 
 
 def _refuse_fused(module: nn.Module) -> None:
@@ -139,8 +171,12 @@ def _refuse_fused(module: nn.Module) -> None:
 class _Course:
     """Which call of which block is being run, and which module inside it is the innermost."""
 
-    def __init__(self, names: Mapping[int, str], takes: int, learnt: Learnt, unrotated: bool) -> None:
-        self.names, self.takes, self.learnt, self.unrotated = names, takes, learnt, unrotated
+    def __init__(
+        self, names: Mapping[int, str], takes: int, learnt: Learnt, unrotated: bool, rotations: bool
+    ) -> None:
+        self.names, self.takes, self.learnt = names, takes, learnt
+        self.unrotated, self.rotations = unrotated, rotations
+        self.active = 0  # how often the mode is on
         self.calls, self.depth = 0, 0
         self.inside: list[str] = []
         self.parts: Counter[str] = Counter()
@@ -148,6 +184,9 @@ class _Course:
         self.known = False  # this call was traced before and need not be again
         self.over = False  # nothing more to come in this call: what follows need not be remembered
         self.trail = Trail()
+        self.operations = 0  # of this call
+        self.awaited: dict[int, Root] = {}  # by number of the operation
+        self.held: dict[Root, Tensor] = {}
 
     def start(self, module: nn.Module, inputs: Any) -> None:
         self.calls, self.depth = 0, 0
@@ -155,21 +194,38 @@ class _Course:
         self.trail.clear()
 
     def enter_block(self, block: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        if not self.active:
+            return
         self.depth += 1
         self.parts.clear()
         given = float_tensors(inputs, keywords)
         self.call = (self.calls, *(tensor.shape for tensor in given))
         counted = self.learnt.counts.get(self.call)
+        roots = self.learnt.roots.get(self.call, {})
         still = not self.unrotated or self.call not in self.learnt.turning
+        still = still or (not self.rotations and len(roots) == counted)
         self.known = counted is not None and still and self.call not in self.learnt.traced
         self.over = counted == 0 or self.known
+        self.operations, self.held = 0, {}
+        turned = (root for root in roots.values() if isinstance(root, Root))
+        self.awaited = {root.at: root for root in turned} if self.known and self.unrotated else {}
         self.trail.begin(given, self.takes)
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
+        if not self.active:
+            return
         self.learnt.counts[self.call] = self.parts.total()
         self.depth -= 1
         self.calls += 1
         self.trail.clear()
+        self.held = {}
+
+    def hold(self, number: int, operation: str, out: Any) -> None:
+        """Keep the result of an operation that was awaited."""
+        root = self.awaited[number]
+        found = out if root.pick is None else out[root.pick] if isinstance(out, tuple | list) else None
+        if operation == root.operation and isinstance(found, Tensor):
+            self.held[root] = found
 
     def next_part(self, kind: str) -> int:
         """Which of its kind in this call of the block; when all that it had before have come, it is over."""
@@ -179,14 +235,15 @@ class _Course:
         return part
 
     def enter(self, part: nn.Module, inputs: Any) -> None:
-        self.inside.append(self.names.get(id(part), ""))
+        if self.active:
+            self.inside.append(self.names.get(id(part), ""))
 
     def leave(self, part: nn.Module, inputs: Any, output: Any) -> None:
-        if self.inside:
+        if self.active and self.inside:
             self.inside.pop()
 
 
-class _Seen(TorchFunctionMode):
+class AttentionMode(TorchFunctionMode):
     """Sees every operation, remembers those inside a block, and reads the attentions among them."""
 
     def __init__(self, course: _Course, receive: Receive, living: bool) -> None:
@@ -196,31 +253,52 @@ class _Seen(TorchFunctionMode):
         self.heads: int | None = None  # while inside F.multi_head_attention_forward
         self.learnt = course.learnt
 
+    def __enter__(self) -> Self:
+        self.course.active += 1
+        super().__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self.course.active -= 1
+        super().__exit__(*failure)
+
+    def refuse_hidden(self, module: nn.Module) -> None:
+        """Say so where blocks have run and their attention is known to be computed out of sight."""
+        if self.course.calls and not self.received:
+            _refuse_fused(module)
+
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not self.course.depth:
+        course = self.course
+        if not course.depth:
             return func(*args, **kwargs)
+        course.operations += 1
+        number = course.operations
         if func is functional.multi_head_attention_forward:
             return self._opened(func, args, kwargs)
         if func is weigh or func is mixed:
             return self._told(func, args)
         out = func(*args, **kwargs)
         name, _ = spelled(func)
+        if number in course.awaited:
+            course.hold(number, name, out)
         if name == "scaled_dot_product_attention":
             query, key = (args + tuple(kwargs.get(each) for each in ("query", "key")[len(args) :]))[:2]
-            steps = self.course.trail.step(query), self.course.trail.step(key)
+            steps = course.trail.step(query), course.trail.step(key)
+            if query.dim() == 3 and not self.heads:  # only the trail tells how many heads there are
+                course.learnt.traced.add(course.call)
             self._take(from_scaled_dot_product(args, kwargs, self.heads, steps, self.living), "sdpa")
         elif name == "softmax" and isinstance(out, Tensor):
             given = args[0] if args else kwargs.get("input")
-            step = self.course.trail.step(given)
+            step = course.trail.step(given)
             found = from_softmax(given, step, args, kwargs, self.heads, self.living)
             if found is not None:
-                self.course.learnt.traced.add(self.course.call)
+                course.learnt.traced.add(course.call)
                 self._take(found, "softmax", out)
-        if not self.course.over:
-            self.course.trail.note(func, args, kwargs, out)
+        if not course.over:
+            course.trail.note(func, args, kwargs, out, number)
         return out
 
     def _opened(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -268,7 +346,7 @@ class _Seen(TorchFunctionMode):
             ),
         )  # fmt: skip
         if not course.over:
-            course.trail.note(func, args, {}, out)
+            course.trail.note(func, args, {}, out, course.operations)
         return out
 
     def _take(self, found: Found, path: str, probabilities: Tensor | None = None) -> None:
@@ -308,18 +386,47 @@ class _Seen(TorchFunctionMode):
     def _unrotated(
         self, query: Tensor, origin: Step | None, place: tuple[Site, int]
     ) -> tuple[Tensor | None, Callable[[Tensor], Tensor] | None, str]:
-        if self.course.known or (origin is not None and not origin.turned):
+        course, number = self.course, self.course.parts.total()
+        roots = self.learnt.roots.setdefault(course.call, {})
+        if course.known:
+            return self._from_root(query, roots.get(number))
+        if origin is not None and not origin.turned:
+            roots[number] = None
             return query, Still(query.shape[2]), ""
-        self.learnt.turning.add(self.course.call)
+        self.learnt.turning.add(course.call)
         if origin is None:
-            return None, None, "where the query comes from was not seen, so neither was its rotation"
-        if len(origin.shape) != 4:
-            return None, None, "the query is rotated before it has heads of its own"
-        rotations = self.learnt.rotations
-        known = rotations.get((*place, query.shape[0] > 1))
-        found = known if isinstance(known, str) else before_rotation(query, origin, known)
-        rotations[*place, query.shape[0] > 1] = found if isinstance(found, str) else found[1]
-        return (None, None, found) if isinstance(found, str) else (*found, "")
+            roots[number] = "where the query comes from was not seen, so neither was its rotation"
+        elif len(origin.shape) != 4:
+            roots[number] = "the query is rotated before it has heads of its own"
+        else:
+            rotations, kind = self.learnt.rotations, (*place, query.shape[0] > 1)
+            known = rotations.get(kind)
+            found = known if isinstance(known, str) else before_rotation(query, origin, known)
+            rotations[kind] = found if isinstance(found, str) else found[2]
+            if not isinstance(found, str):
+                unrotated, root, rotation = found
+                if root.at:  # else it entered the block
+                    roots[number] = Root(root.at, root.operation, root.pick, rotation.swapped)
+                return unrotated, rotation, ""
+            roots[number] = found
+        return None, None, str(roots[number])
+
+    def _from_root(
+        self, query: Tensor, root: Root | str | None
+    ) -> tuple[Tensor | None, Callable[[Tensor], Tensor] | None, str]:
+        """The queries before their rotation in a call that was traced before."""
+        if root is None:
+            return query, Still(query.shape[2]), ""
+        if isinstance(root, str):
+            return None, None, root
+        found = self.course.held.pop(root, None)
+        if found is None or found.numel() != query.numel():
+            raise IsoscopeError(
+                "the model runs other operations on some inputs than on the first, before an attention with "
+                "rotary position; its queries cannot be followed. Choose measures without query drift."
+            )
+        found = found.detach()
+        return found.transpose(1, 2) if root.swapped else found, None, ""
 
     def _is_cross(self, query: Step | None, key: Step | None) -> bool:
         """Keys of another input than the hidden state; where that was not seen, by the module's name."""

@@ -59,6 +59,7 @@ class Step:
     pick: int | None = None
     held: tuple[tuple[Step, Tensor], ...] = ()
     scores: Scores | None = None
+    at: int = 0  # the number of the operation in its call of the block
 
     @property
     def content(self) -> bool:
@@ -117,9 +118,9 @@ class Trail:
         return found[1] if found is not None and found[0]() is tensor else None
 
     def note(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, at: int
     ) -> None:
-        """Remember one operation that has just run."""
+        """Remember one operation that has just run, the number `at` of its call of the block."""
         name, in_place = spelled(function)
         out = args[0] if name == "__setitem__" else out
         several = isinstance(out, tuple | list)
@@ -161,6 +162,7 @@ class Trail:
             "call": call,
             "held": tuple(known) if call and (positions or name in VIEWS) else (),
             "scores": None if several else follow(name, args, kwargs, out, self.step),
+            "at": at,
         }
         for number, result in results:
             self._keep(result, self._step(name, result, **made, pick=number if several else None))

@@ -126,11 +126,12 @@ def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 
     module, folder = source.module, probe.folder()
     device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
     held: list[Batch] = []
-    for batch in batches:
-        near = batch.to(device)
-        folder.fold(module, near)
-        if folder.counterfactual:
-            held = smallest_keys([*held, near], SEQUENCES, probe.found.input_axis)
+    with folder.attached(module):
+        for batch in batches:
+            near = batch.to(device)
+            folder.fold(module, near)
+            if folder.counterfactual:
+                held = smallest_keys([*held, near], SEQUENCES, probe.found.input_axis)
     if folder.counterfactual:
         for _ in folder.fold_counterfactual(module, held):
             pass

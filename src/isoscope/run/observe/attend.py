@@ -18,9 +18,10 @@ from isoscope.data.batch import Batch
 from isoscope.data.counting import pooled, tokens_before
 from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
 from isoscope.kernels.attention.rows import attention_rows, score_rows
+from isoscope.kernels.cloud.chunks import sent
 from isoscope.models.attention.tap import Attended
 from isoscope.stats.counterfactual import Counterfact
-from isoscope.stats.heads import Heads
+from isoscope.stats.heads import Heads, Positions
 
 LEAST = 8  # sequences that make a mean at a position
 GONE, GONE_IN_WINDOWS = -1e8, -50.0  # what is added to a score at or under this hides its key
@@ -43,36 +44,75 @@ def settled(attended: Attended, sequences: int) -> Attended | str:
     return replace(attended, mask=mask, scores=scores)
 
 
-def see_heads(attended: Attended, batch: Batch, *, decoder: bool) -> tuple[Heads, str]:
+class Near:
+    """A batch whose keys and counts are on the device where its attention is read.
+
+    Which positions count is worked out once for all attentions of one shape.
+    """
+
+    def __init__(self, batch: Batch, device: torch.device | None) -> None:
+        if device is not None:
+            counts, spoken = (
+                None if x is None else sent(x, device) for x in (batch.counts, batch.decoder_counts)
+            )
+            batch = replace(batch, counts=counts, keys=sent(batch.keys, device), decoder_counts=spoken)
+        self.batch = batch
+        self._known: dict[tuple[object, ...], tuple[Positions, str]] = {}
+
+    def of_queries(self, attended: Attended, size: int, length: int, decoder: bool) -> tuple[Positions, str]:
+        """Which of the queries count, and a remark."""
+        kind = "queries", size, length, decoder
+        if kind not in self._known:
+            batch, sequences = self.batch, len(self.batch)
+            counts, remark, by_mask = _counted(batch.counted(length, decoder=decoder), attended, size, length)
+            if batch.patches is not None and size == sequences:
+                real = torch.arange(length, device=counts.device) >= tokens_before(length, batch.patches)
+                counts = counts & real
+            found = Positions(_of_windows(counts, sequences), batch.keys), remark
+            if by_mask:
+                return found
+            self._known[kind] = found
+        return self._known[kind]
+
+    def of_keys(self, attended: Attended, size: int, length: int) -> Positions:
+        """Which of the keys count, where they are not those of the queries' positions."""
+        kind = "keys", size, length
+        if kind not in self._known:
+            counts, *_ = _counted(self.batch.counts, replace(attended, mask=None), size, length)
+            self._known[kind] = Positions(_of_windows(counts, len(self.batch)), self.batch.keys), ""
+        return self._known[kind][0]
+
+
+def see_heads(attended: Attended, near: Near, *, decoder: bool) -> tuple[Heads, str]:
     """The rows of one attention, `settled`, with what counts of them, and a remark."""
     some = attended.query if attended.query is not None else attended.scores
     if some is None:
         raise ValueError("attention with neither queries nor scores")
-    size, length, device = len(some), some.shape[2], some.device
-    sequences = len(batch)
-    counts, remark = _counted(batch.counted(length, decoder=decoder), attended, size, length)
-    if batch.patches is not None and size == sequences:
-        counts = counts & (torch.arange(length, device=device) >= tokens_before(length, batch.patches))
-    keys = attended.key
-    key_counts = counts
+    size, length, sequences = len(some), some.shape[2], len(near.batch)
+    positions, remark = near.of_queries(attended, size, length, decoder)
+    keys, key_positions = attended.key, positions
     if keys is not None and (attended.cross or keys.shape[2] != length):
-        key_counts, _ = _counted(batch.counts, replace(attended, mask=None), size, keys.shape[2])
+        key_positions = near.of_keys(attended, size, keys.shape[2])
     shown = attended.query is not None and keys is not None
     turned = attended.unrotated is not None and attended.unrotated is not attended.query
     rows, mass = _rows_and_mass(attended)
     return (
         Heads(
             rows=_rows_joined(rows, sequences),
-            counts=_joined(counts[:, None], sequences)[:, 0],
-            key=batch.keys.to(device),
+            positions=positions,
             query=_joined(attended.query, sequences) if shown else None,
             unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
             keys=_joined(keys, sequences) if shown else None,
-            key_counts=_joined(key_counts[:, None], sequences)[:, 0] if shown else None,
+            key_positions=key_positions if shown else None,
             mass=None if mass is None else _joined(mass, sequences),
         ),
         remark,
     )
+
+
+def _of_windows(counts: Tensor, sequences: int) -> Tensor:
+    """[b·w, t] of w windows a sequence as [b, w·t]."""
+    return counts if len(counts) == sequences else _joined(counts[:, None], sequences)[:, 0]
 
 
 def _joined(of_windows: Tensor | None, sequences: int) -> Tensor:
@@ -85,6 +125,8 @@ def _joined(of_windows: Tensor | None, sequences: int) -> Tensor:
 
 
 def _rows_joined(rows: AttentionRows, sequences: int) -> AttentionRows:
+    if len(rows.entropy) == sequences:
+        return rows
     return AttentionRows(**{name: _joined(field, sequences) for name, field in vars(rows).items()})
 
 
@@ -125,6 +167,7 @@ def see_counterfact(
         raise ValueError("attention that shows no queries has no mean query")
     query = query.double() if query.dtype == torch.float64 else query.float()
     means, random = means.to(query), random.to(query)
+    attended = replace(attended, key=None if attended.key is None else attended.key.to(query.dtype))
     bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
     drift = rows_of(bare, means.expand_as(query))
     sequences = len(heads.key)
@@ -174,7 +217,11 @@ class AtPositions:
         means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
         b, h, length, width = means.shape
         apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
-        return apart, others[:, None], replace(heads, counts=counts & (others >= LEAST - 1))
+        return (
+            apart,
+            others[:, None],
+            replace(heads, positions=Positions(counts & (others >= LEAST - 1), heads.key)),
+        )
 
 
 def _finite_queries(heads: Heads) -> tuple[Tensor, Tensor]:
@@ -195,21 +242,23 @@ def no_counterfact(attended: Attended) -> str:
     return ""
 
 
-def _counted(counts: Tensor | None, attended: Attended, size: int, length: int) -> tuple[Tensor, str]:
+def _counted(counts: Tensor | None, attended: Attended, size: int, length: int) -> tuple[Tensor, str, bool]:
+    """What counts of `length` positions, a remark, and whether the attention's own mask decided it."""
     some = attended.query if attended.query is not None else attended.scores
     device = None if some is None else some.device
+    if counts is not None and counts.shape == (size, length):
+        return counts.to(device), "", False
     everything = torch.ones(size, length, dtype=torch.bool, device=device)
     if counts is None:
-        return everything, ""
-    if counts.shape == (size, length):
-        return counts.to(everything.device), ""
+        return everything, "", False
     if len(counts) == size and (fitted := pooled(counts, length)) is not None:
-        return fitted[0].to(everything.device), fitted[1]
+        return fitted[0].to(everything.device), fitted[1], False
     mask = None if attended.mask is None else seen(attended.mask)
     if mask is not None and mask.dim() == 4 and mask.shape[2] == mask.shape[3] == length:
         own = mask.any(1).diagonal(dim1=1, dim2=2).expand(size, length)
-        return own, "queries counted by the diagonal of the attention's mask"
-    return everything, f"{length} queries where the data has {counts.shape[1]} positions: all of them counted"
+        return own, "queries counted by the diagonal of the attention's mask", True
+    told = f"{length} queries where the data has {counts.shape[1]} positions: all of them counted"
+    return everything, told, True
 
 
 def random_directions(shape: tuple[int, ...], *, seed: int) -> Tensor:

@@ -10,8 +10,7 @@ measured of it never does, since scores would be products of 16 bits there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import reduce
 from itertools import accumulate, groupby, pairwise
 from typing import Any, cast
@@ -21,12 +20,12 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, joined_batch
 from isoscope.kernels.attention.rows import chosen_backend
-from isoscope.kernels.cloud.chunks import sent
-from isoscope.models.attention.tap import Attended, Learnt, attention_tap
+from isoscope.models.attention.tap import Attended, AttentionMode, Learnt, attention_hooks
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
 from isoscope.run.observe.attend import (
     AtPositions,
+    Near,
     no_counterfact,
     random_directions,
     see_counterfact,
@@ -36,13 +35,13 @@ from isoscope.run.observe.attend import (
 from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
 from isoscope.sites import Site
-from isoscope.stats.base import Stat, stacked, unstacked
+from isoscope.stats.base import Stat, shapes, unstacked
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.heads import Heads
 from isoscope.stats.mass import Mass
 from isoscope.stats.queries import Queries, QueryProducts
-from isoscope.stats.rows import Rows, Totals
+from isoscope.stats.rows import Rows
 
 OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, Counterfactual)
 SEQUENCES = 64  # that the counterfactual is read on
@@ -105,7 +104,10 @@ class Folder:
             lambda sites, stat, new: self._merge_all([(site, "") for site in sites], stat, new),
             covariance_rows,
         )
-        self._rows: list[tuple[Place, Totals]] = []  # of the batch that is running
+        # what each place has shown of the batch that is running, to be put together when it is done
+        self._gathered: dict[type[Stat], list[tuple[Place, Any]]] = {}
+        self._batch: Batch | None = None  # that is running
+        self._attached: tuple[nn.Module, AttentionMode | None] | None = None
         self._together: dict[tuple[tuple[Place, ...], type[Stat]], Stat] = {}
         self._held: Held = {site: {} for site in sites}
         self.attends = any("attention" in site.kind for site in sites) and bool(attention)
@@ -115,9 +117,10 @@ class Folder:
         self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat is not Counterfactual))
         self._learnt = Learnt() if learnt is None else learnt
         self._largest = 0  # sequences of a batch
-        self._near: tuple[Batch, Batch] | None = None  # the batch that is running, and where attention is
+        self._near: tuple[Batch, Near] | None = None  # the batch that is running, and where attention is
         self._shapes: dict[Site, tuple[int, ...]] = {}
         self._turned: dict[Place, str] = {}
+        self._queries: dict[Place, Queries] = {}  # once the first pass is done
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
 
@@ -146,30 +149,53 @@ class Folder:
             }
         return found
 
-    def fold(self, module: nn.Module, batch: Batch) -> None:
-        """One batch: every layer and, where it is asked for, every attention."""
+    @contextmanager
+    def attached(self, module: nn.Module) -> Iterator[None]:
+        """While inside, the hooks of both taps are on `module`, and stay there from batch to batch."""
 
         def layer(site: Site, seen: Tensor) -> None:
-            self.add_layer(site, seen, batch)
+            if self._batch is not None:
+                self.add_layer(site, seen, self._batch)
 
         def attention(site: Site, attended: Attended) -> None:
-            self.add_attention(site, attended, batch)
+            if self._batch is not None:
+                self.add_attention(site, attended, self._batch)
 
-        found, self._largest = self.found, max(self._largest, len(batch))
-        with at_rest(module), ExitStack() as taps:
+        found, mode = self.found, None
+        with ExitStack() as taps:
             taps.enter_context(tap(module, found.blocks, layer, gives=found.gives, takes=found.takes))
             if self.attends:
-                taps.enter_context(
-                    attention_tap(
-                        module,
-                        found.blocks,
-                        attention,
-                        takes=found.takes,
-                        learnt=self._learnt,
-                        unrotated=Queries in self._kinds,
-                    )
+                hooks = attention_hooks(
+                    module,
+                    found.blocks,
+                    attention,
+                    takes=found.takes,
+                    learnt=self._learnt,
+                    unrotated=Queries in self._kinds,
+                    rotations=False,
                 )
-            batch.call(module)
+                mode = taps.enter_context(hooks)
+            self._attached = module, mode
+            try:
+                yield
+            finally:
+                self._attached = None
+
+    def fold(self, module: nn.Module, batch: Batch) -> None:
+        """One batch: every layer and, where it is asked for, every attention."""
+        if self._attached is None:
+            with self.attached(module):
+                self.fold(module, batch)
+            return
+        self._largest, mode = max(self._largest, len(batch)), self._attached[1]
+        self._batch = batch
+        try:
+            with at_rest(module), nullcontext() if mode is None else mode:
+                batch.call(module)
+        finally:
+            self._batch = None
+        if mode is not None:
+            mode.refuse_hidden(module)
         self.finish()
 
     def add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
@@ -190,12 +216,15 @@ class Folder:
     def finish(self) -> None:
         """The batch is done."""
         self._layers.finish()
-        for _, some in groupby(sorted(self._rows, key=_size), key=_size):
-            alike = list(some)
-            self._merge_all(
-                [place for place, _ in alike], Rows, Rows.of_totals(stacked([totals for _, totals in alike]))
-            )
-        self._rows.clear()
+        self._put_together()
+
+    def _put_together(self) -> None:
+        """Make records of what the places of a batch have shown, those of one shape as one."""
+        for stat, found in self._gathered.items():
+            for _, some in groupby(sorted(found, key=_shapes), key=_shapes):
+                places, alike = zip(*some, strict=True)
+                self._merge_all(places, stat, cast("Any", stat).of_gathered(alike))
+        self._gathered.clear()
 
     def fold_counterfactual(self, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The same attention again, over these batches, with each head's mean query taken away.
@@ -203,6 +232,7 @@ class Folder:
         Gives every batch that is done.
         """
         held = tuple(joined(list(batches), self._largest))
+        self._queries = cast("dict[Place, Queries]", self._of_places(Queries))
         positions: dict[Place, AtPositions] = {}
         alone = {place for place, how in self._turned.items() if how == _LEAVING_OUT}
 
@@ -216,40 +246,50 @@ class Folder:
                 self._add_counterfactual(place, attended, batch, positions.get(place))
 
         for receive in (gather, take_away) if alone else (take_away,):
-            for batch in held:
-                self._attend(module, batch, receive)
-                if receive is take_away:
-                    yield batch
-        said = {
-            how for (site, module), how in self._turned.items() if Counterfactual in self._held[site][module]
-        }
+            with self._attending(module, receive) as attend:
+                for batch in held:
+                    attend(batch)
+                    if receive is take_away:
+                        yield batch
+        said = {how for place, how in self._turned.items() if place in self._of_places(Counterfactual)}
         self.facts["counterfactual"] = {
             "sequences": sum(map(len, held)),
             "mean query": ", ".join(sorted(said)) or "cannot be had",
         }
 
-    def _attend(
-        self, module: nn.Module, batch: Batch, receive: Callable[[Place, Attended, Batch], None]
-    ) -> None:
+    @contextmanager
+    def _attending(
+        self, module: nn.Module, receive: Callable[[Place, Attended, Batch], None]
+    ) -> Iterator[Callable[[Batch], None]]:
+        """While inside, what is given runs a batch, every attention of which goes to `receive`."""
+
         def attention(site: Site, attended: Attended) -> None:
-            if site not in self._held:
+            batch = self._batch
+            if batch is None or site not in self._held:
                 return
             with _apart(_shown(attended)):
                 there = settled(attended, len(batch))
                 if not isinstance(there, str) and self._shapes.get(site) == _shape(there):
                     receive((site, there.module), there, batch)
 
+        def attend(batch: Batch) -> None:
+            self._batch = batch
+            try:
+                with at_rest(module), mode:
+                    batch.call(module)
+            finally:
+                self._batch = None
+            self._put_together()
+
         found = self.found
-        with (
-            at_rest(module),
-            attention_tap(module, found.blocks, attention, takes=found.takes, learnt=self._learnt),
-        ):
-            batch.call(module)
+        hooks = attention_hooks(module, found.blocks, attention, takes=found.takes, learnt=self._learnt)
+        with hooks as mode:
+            yield attend
 
     def _heads(self, site: Site, attended: Attended, batch: Batch) -> tuple[Heads, str]:
         some = _shown(attended)
         if self._near is None or self._near[0] is not batch:
-            self._near = batch, batch if some is None else _near(batch, some.device)
+            self._near = batch, Near(batch, None if some is None else some.device)
         return see_heads(attended, self._near[1], decoder=Site("layer", site.layer) in self.found.decoder)
 
     def _add_attention(self, site: Site, shown: Attended, batch: Batch) -> None:
@@ -264,9 +304,10 @@ class Folder:
         if remark or attended.why:
             self._remarks[site] = "; ".join(filter(None, (remark, attended.why)))
         place = site, attended.module
+        self._held[site].setdefault(attended.module, {})
         for stat in self._kinds:
-            if stat is Rows:
-                self._rows.append((place, Totals.of(heads)))
+            if hasattr(stat, "gather"):
+                self._gathered.setdefault(stat, []).append((place, stat.gather(heads)))
             elif stat is not Mass or heads.mass is not None:
                 self._merge(place, stat, stat.of(heads))
         why = no_counterfact(attended)
@@ -280,9 +321,9 @@ class Folder:
     def _add_counterfactual(
         self, place: Place, attended: Attended, batch: Batch, at: AtPositions | None
     ) -> None:
-        site, module = place
+        site = place[0]
         heads, _ = self._heads(site, attended, batch)
-        known = cast("Queries", self._held[site][module][Queries])
+        known = self._queries[place]
         means, behind = known.mean_query, known.behind_mean[:, None]
         random = random_directions(means.shape, seed=site.layer or 0).to(means.device)
         if at is not None:
@@ -295,7 +336,15 @@ class Folder:
             turned = attended.rotate(means)
             chance = attended.rotate(random * means.norm(dim=-1, keepdim=True))
         seen = see_counterfact(attended, heads, turned, chance, behind)
-        self._merge(place, Counterfactual, Counterfactual.of(seen))
+        self._gathered.setdefault(Counterfactual, []).append((place, Counterfactual.gather(seen)))
+
+    def _of_places(self, stat: type[Stat]) -> dict[Place, Stat]:
+        """The records of one kind, by place."""
+        held: dict[Place, Stat] = {}
+        for (many, kind), record in self._together.items():
+            for place, new in zip(many, unstacked(record, len(many)), strict=True) if kind is stat else ():
+                held[place] = held[place].merge(new) if place in held else new
+        return held
 
     def _merge(self, place: Place, stat: type[Stat], new: Stat) -> None:
         _merge_into(self._held, place, stat, new)
@@ -324,19 +373,13 @@ def _apart(some: Tensor | None) -> AbstractContextManager[Any]:
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
-def _near(batch: Batch, device: torch.device) -> Batch:
-    """The same with its keys, and what counts, on a device, without waiting for it."""
-    counts, spoken = (None if x is None else sent(x, device) for x in (batch.counts, batch.decoder_counts))
-    return replace(batch, counts=counts, keys=sent(batch.keys, device), decoder_counts=spoken)
-
-
 def _merge_into(held: Held, place: Place, stat: type[Stat], new: Stat) -> None:
     mine = held[place[0]].setdefault(place[1], {})
     mine[stat] = mine[stat].merge(new) if stat in mine else new
 
 
-def _size(row: tuple[Place, Totals]) -> tuple[int, ...]:
-    return tuple(row[1].each.shape)
+def _shapes(gathered: tuple[Place, Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, shapes(gathered[1])))
 
 
 def _shape(attended: Attended) -> tuple[int, ...]:

@@ -1,14 +1,14 @@
 """Layers folded into records: which vectors count, where they come from, and what they add up to.
 
-Records of sums (`of_sums`) are made of all sites of a batch at once where vectors are on a GPU: that costs
-as much as for one site, and nothing waits for the device in between. How vectors lie in their sequences is
-kept from batch to batch, for those that are cut alike.
+Records of sums (`of_sums`), and those that gather what they need of a site, are made of all sites of a batch
+at once: on a GPU that costs as much as for one site, and nothing waits for the device in between. How vectors
+lie in their sequences is kept from batch to batch, for those that are cut alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -39,6 +39,16 @@ class _Cut:
     layout: Layout
 
 
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """What sites of one width have shown of a batch, to be put together when it is done."""
+
+    places: Places
+    sites: list[Site] = field(default_factory=list)
+    sums: list[CloudSums | OfChunks] = field(default_factory=list)
+    gathered: dict[Any, list[Any]] = field(default_factory=dict)  # by kind of record
+
+
 class Layers:
     """Folds what flows at layers. Records of one site go to `keep`, those of many at once to `keep_all`."""
 
@@ -47,16 +57,17 @@ class Layers:
     ) -> None:
         self.found, self.keep, self.keep_all = found, keep, keep_all
         self._covariance_rows, self._parts = covariance_rows, kept.parts
-        self._of_sums = [stat for stat in kept.stats if getattr(stat, "of_sums", False)]
-        self._others = [stat for stat in kept.stats if stat not in self._of_sums]
+        self._of_sums: list[Any] = [stat for stat in kept.stats if getattr(stat, "of_sums", False)]
+        self._gathering: list[Any] = [stat for stat in kept.stats if hasattr(stat, "gather")]
+        self._others = [stat for stat in kept.stats if stat not in (*self._of_sums, *self._gathering)]
         self._by_dimension = any(getattr(stat, "by_dimension", False) for stat in kept.stats)
         self._cuts: dict[Any, _Cut] = {}
         self._here: dict[Any, tuple[Counted, Places]] = {}  # of the batch that is running
-        self._waiting: dict[Any, tuple[Places, list[tuple[Site, CloudSums | OfChunks]]]] = {}
+        self._waiting: dict[Any, _Waiting] = {}
 
     def add(self, site: Site, seen: Tensor, batch: Batch) -> str:
         """Fold what one site shows of a batch; gives a remark."""
-        if not (self._of_sums or self._others):
+        if not (self._of_sums or self._gathering or self._others):
             return ""
         if seen.dim() > 3:  # a feature map has no tokens before its positions
             batch = replace(batch, patches=None)
@@ -65,22 +76,25 @@ class Layers:
         vectors = Vectors.at(counted.of(flow), places, by_dimension=self._by_dimension)
         for stat in self._others:
             self.keep(site, stat, stat.of(vectors, self._parts))
+        waiting = self._waiting.setdefault((id(places), vectors.width), _Waiting(places))
+        waiting.sites.append(site)
         if self._of_sums:
-            _, waiting = self._waiting.setdefault((id(places), vectors.width), (places, []))
-            waiting.append((site, vectors.unjoined))
+            waiting.sums.append(vectors.unjoined)
+        for stat in self._gathering:
+            waiting.gathered.setdefault(stat, []).append(stat.gather(vectors))
         return counted.remark
 
     def finish(self) -> None:
         """The batch is done."""
-        self._join()
-        self._here.clear()
-
-    def _join(self) -> None:
-        for places, found in self._waiting.values():
-            seen = Summed(joined([sums for _, sums in found]), places)
-            for stat in self._of_sums:
-                self.keep_all([site for site, _ in found], stat, stat.of(seen))
+        for waiting in self._waiting.values():
+            if waiting.sums:
+                seen = Summed(joined(waiting.sums), waiting.places)
+                for stat in self._of_sums:
+                    self.keep_all(waiting.sites, stat, stat.of(seen))
+            for stat, found in waiting.gathered.items():
+                self.keep_all(waiting.sites, stat, stat.of_gathered(found))
         self._waiting.clear()
+        self._here.clear()
 
     def _places(self, flow: Tensor, batch: Batch, *, decoder: bool) -> tuple[Counted, Places]:
         """Which vectors count of what flows, and where they come from: worked out once a batch and shape."""

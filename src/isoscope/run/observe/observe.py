@@ -6,6 +6,7 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -69,23 +70,25 @@ def observe(
     folder: Folder | None = None
     held: list[Batch] = []
     done = 0
-    for item in batches:
-        if folder is None:
-            found = look(source, item) if survey is None else survey
-            sites = select((*found.shapes, *found.attention), layers)
-            first = as_batch(item, seed=seed, batch_axis=found.input_axis)
-            chosen = choose(measures, offered_by(first, sites, counterfactual))
-            refuse_without_attention(chosen, found, measures)
-            refuse_nothing(chosen, sites, layers)
-            folder = _folder(sites, chosen, found, memory, covariance_rows)
-        batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
-        folder.fold(source.module, batch)
-        if folder.counterfactual:
-            held = smallest_keys([*held, batch], SEQUENCES, found.input_axis)
-        done += len(batch)
-        again = sum(map(len, held))
-        if progress is not None:
-            progress(done, None if total is None else total + again)
+    with ExitStack() as taps:
+        for item in batches:
+            if folder is None:
+                found = look(source, item) if survey is None else survey
+                sites = select((*found.shapes, *found.attention), layers)
+                first = as_batch(item, seed=seed, batch_axis=found.input_axis)
+                chosen = choose(measures, offered_by(first, sites, counterfactual))
+                refuse_without_attention(chosen, found, measures)
+                refuse_nothing(chosen, sites, layers)
+                folder = _folder(sites, chosen, found, memory, covariance_rows)
+                taps.enter_context(folder.attached(source.module))
+            batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
+            folder.fold(source.module, batch)
+            if folder.counterfactual:
+                held = smallest_keys([*held, batch], SEQUENCES, found.input_axis)
+            done += len(batch)
+            again = sum(map(len, held))
+            if progress is not None:
+                progress(done, None if total is None else total + again)
     if folder is None:
         raise IsoscopeError("the data holds no batch; there is nothing to measure.")
     if folder.counterfactual:

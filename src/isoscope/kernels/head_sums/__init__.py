@@ -1,0 +1,1 @@
+"""Sums of queries and keys per head and sequence, in torch or Triton."""
