@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.stats.clouds import SIZE, Clouds, Sample
-from isoscope.stats.heads import Heads
+from isoscope.stats.heads import Positions
 from isoscope.stats.seen import mix
 from tests.laws import test_attention_laws as laws
 from tests.laws.law_heads import SCENES, HeadRecord, Scene, scene
@@ -88,7 +88,8 @@ def test_padding_moves_nothing(before: int) -> None:
     counts[:, before : before + 5] = made.counts
     for wide, own in zip(wider, (made.query, made.keys), strict=True):
         wide[:, :, before : before + 5] = own
-    seen: Heads = replace(made.heads, query=wider[0], keys=wider[1], counts=counts, key_counts=counts)
+    where = Positions(counts, made.key)
+    seen = replace(made.heads, query=wider[0], keys=wider[1], positions=where, key_positions=where)
     for head in range(2):
         for one, other in zip(Clouds.of(made.heads).pair(head), Clouds.of(seen).pair(head), strict=True):
             assert torch.equal(one, other)
@@ -103,7 +104,7 @@ def test_one_head_that_is_not_finite_takes_nothing_from_another() -> None:
 
 
 def test_attention_that_shows_no_queries_has_an_empty_record() -> None:
-    bare = replace(SCENES["causal"].heads, query=None, keys=None, key_counts=None)
+    bare = replace(SCENES["causal"].heads, query=None, keys=None, key_positions=None)
     found = Clouds.of(bare).merge(Clouds.of(bare))
     assert found.heads == 2
     assert [len(part) for part in found.pair(1)] == [0, 0]
@@ -119,8 +120,7 @@ def test_samples_of_different_lengths_stand_side_by_side() -> None:
 
 
 def test_the_size_is_that_of_the_tensors() -> None:
-    query = torch.randn(4, 3, 64, 64)
-    made = Sample.draw(query, torch.ones(4, 64, dtype=torch.bool), torch.arange(4))
+    made = Sample.of(torch.arange(SIZE), torch.randn(SIZE, 3, 64))
     taken = sum(x.numel() * x.element_size() for x in vars(made).values())
     assert 2 * taken == Clouds.size(3 * 64, 2)
 
@@ -128,10 +128,9 @@ def test_the_size_is_that_of_the_tensors() -> None:
 def test_nothing_is_asked_of_the_device() -> None:
     """On tensors that hold no numbers, whatever needs one to go on fails: so no GPU is waited for."""
     made = LARGE.heads
-    parts = {
-        name: getattr(made, name).to("meta") for name in ("query", "keys", "counts", "key_counts", "key")
-    }
-    bare = replace(made, **parts)
+    where = Positions(made.counts.to("meta"), made.key.to("meta"))
+    vectors = {name: getattr(made, name).to("meta") for name in ("query", "keys")}
+    bare = replace(made, positions=where, key_positions=where, **vectors)
     joined = Clouds.of(bare).merge(Clouds.of(bare))
     joined = joined.beside_heads(joined)
     assert joined.query.vectors.shape == (SIZE, 8, 3)

@@ -97,7 +97,7 @@ def test_rare_tokens_pushed_along_one_direction_are_found(own):
 def test_frequent_tokens_pushed_are_found_with_the_other_sign():
     corpus = Corpus(drift=3.0, own=0.5, context=1.0, push=0.0)
     seen = corpus.draw(1)
-    count = torch.bincount(seen.token)[seen.token]
+    count = torch.bincount(seen.places.token)[seen.places.token]
     moved = Vectors.see(
         seen.points + 2 * (count > 12)[:, None] * torch.eye(WIDTH)[0],
         seen.sequence,

@@ -20,7 +20,7 @@ from isoscope.measures.drift import relative_drifts
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, enough, jackknife
-from isoscope.stats.seen import GROUPS, Vectors, by_group, mix
+from isoscope.stats.seen import GROUPS, by_group, mix
 from isoscope.stats.sums import Sums
 from isoscope.stats.types import Types
 
@@ -62,7 +62,7 @@ def _band_cosine(record: Types, *, band: str) -> Reading:
     rows = rows[record.pointing[rows] > 0]
     if (why := _too_few(record, rows, band, 2)) is not None:
         return why
-    sums = _sums(record.unit[rows] / record.pointing[rows, None], record.token[rows])
+    sums = Sums.of_units(record.unit[rows] / record.pointing[rows, None], mix(record.token[rows]))
     return _of_types(mean_cosines_between(sums)[0])
 
 
@@ -71,7 +71,7 @@ def _band_drift(record: Types, *, band: str) -> Reading:
     if (why := _too_few(record, rows, band, 1)) is not None:
         return why
     count, group = record.count[rows], mix(record.token[rows]) % GROUPS
-    sums = _sums(record.total[rows] / count[:, None], record.token[rows])
+    sums = Sums.of_units(record.total[rows] / count[:, None], mix(record.token[rows]))
     return _of_types(relative_drifts(sums, by_group(record.norm[rows] / count, group))[0])
 
 
@@ -80,12 +80,6 @@ def _too_few(record: Types, rows: Tensor, band: str, least: int) -> Reading | No
         return undefined(0, NO_TOKENS)
     few = f"too few tokens that make up {_SHARE[band]}"
     return undefined(len(rows), few) if len(rows) < least else None
-
-
-def _sums(means: Tensor, token: Tensor) -> Sums:
-    """Every type one vector, standing alone."""
-    seen = Vectors.see(means, None, mix(token))
-    return Sums.of(seen)
 
 
 def _of_types(reading: Reading) -> Reading:

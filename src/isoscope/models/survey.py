@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, main_input
 from isoscope.errors import IsoscopeError, first_line
-from isoscope.models.attention.tap import attention_tap
+from isoscope.models.attention.tap import Attended, attention_tap
 from isoscope.models.blocks import find_blocks, float_tensors, handed_on
 from isoscope.models.tap import at_rest, tap
 from isoscope.sites import Site
@@ -140,7 +140,11 @@ def _attention(
     """The sites that show attention, in order; and why there is none where a model hides it."""
     found: dict[Site, None] = {}
     try:
-        with attention_tap(module, blocks, lambda site, attended: found.update({site: None}), takes=takes):
+
+        def receive(site: Site, attended: Attended) -> None:
+            found[site] = None
+
+        with attention_tap(module, blocks, receive, takes=takes, unrotated=False):
             batch.call(module)
     except IsoscopeError as reason:
         return (), str(reason)

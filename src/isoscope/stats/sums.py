@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoscope.stats.base import added
 from isoscope.stats.intervals import Array, Groups, array, have_enough, left, product, quiet
-from isoscope.stats.seen import Places, Summed, Vectors
+from isoscope.stats.seen import GROUPS, Places, Summed, Vectors
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,14 @@ class Sums:
             total_squared=total_squared,
             counted_total=(count[..., None] * total).sum(-2),
         )
+
+    @classmethod
+    def of_units(cls, vectors: Tensor, key: Tensor) -> Sums:
+        """The sums of vectors [n, d] of which each stands alone, by the group of its key [n]."""
+        member = (torch.arange(GROUPS, device=key.device)[:, None] == key % GROUPS).double()
+        vectors = vectors.double()
+        total, count, squared = member @ vectors, member.sum(1), member @ (vectors**2).sum(1)
+        return cls(count, count, total, squared, count, squared, total.sum(0))
 
     def merge(self, other: Sums) -> Sums:
         """Add field by field."""

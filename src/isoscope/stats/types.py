@@ -79,8 +79,8 @@ class Types:
             shape = (*both.shape[:axis], len(token), *both.shape[axis + 1 :])
             return both.new_zeros(shape).index_add_(axis, label, both).index_select(axis, kept)
 
-        token = token[kept].expand(*self.token.shape[:axis], -1)
-        return type(self)(self.n + other.n, token, *map(joined, SUMS))
+        sampled = token[kept].expand(*self.token.shape[:axis], -1)
+        return type(self)(self.n + other.n, sampled, *map(joined, SUMS))
 
     @staticmethod
     def size(width: int, parts: int) -> int:

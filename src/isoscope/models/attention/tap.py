@@ -369,7 +369,7 @@ class AttentionMode(TorchFunctionMode):
         if query is not None and key is not None:
             copies, there = self.learnt.copies, (*place, key.shape[1])  # repeated only where there is a mask
             key, copies[there] = once_each(key, query.shape[1], copies.get(there))
-            if not self.living and (course.unrotated or not course.known):
+            if course.unrotated and not self.living:
                 unrotated, rotate, reason = self._unrotated(query, found.query_step, place)
                 why = why or reason
         self.received = True
