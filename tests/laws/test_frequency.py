@@ -102,7 +102,7 @@ def test_frequent_tokens_pushed_are_found_with_the_other_sign():
         seen.points + 2 * (count > 12)[:, None] * torch.eye(WIDTH)[0],
         seen.sequence,
         seen.key,
-        token=seen.token,
+        token=seen.places.token,
     )
     (measure,) = choose(["frequency_correlation"])
     assert read(measure, Records([moved])).low > 0.2

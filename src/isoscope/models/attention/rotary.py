@@ -8,8 +8,8 @@ checked on numbers; where it does not, there is a reason in place of a rotation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,15 +29,20 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class _Line:
+class Line:
     """One step to do again: the tensors of content are slots, all others stand as they were."""
 
     number: int
+    at: int  # the number of the operation in its call of the block
     cast_of: int | None
     function: Callable[..., Any]
     args: Any
     kwargs: Any
     pick: int | None
+
+    def again(self, args: Any, kwargs: Any) -> Line:
+        """The same step of another forward: its tensors that are no content, in their places."""
+        return replace(self, args=_refilled(self.args, args), kwargs=_refilled(self.kwargs, kwargs))
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Rotation:
     """Steps that turn queries [b, h, t, e] to their positions; `swapped`: they run on [b, t, h, e]."""
 
     root: int
-    lines: tuple[_Line, ...]
+    lines: tuple[Line, ...]
     rows: int
     batch: int
     swapped: bool
@@ -61,6 +66,10 @@ class Rotation:
             values[line.number] = done if line.pick is None else done[line.pick]
         turned: Tensor = values[self.lines[-1].number]
         return turned
+
+    def of(self, batch: int, lines: Sequence[Line]) -> Rotation:
+        """The same rotation of another forward of so many sequences."""
+        return replace(self, lines=tuple(lines), batch=1 if self.batch == 1 else batch)
 
     def __call__(self, mean: Tensor) -> Tensor:
         """A mean query [h, e] as it stands at every row: [b or 1, h, t, e]."""
@@ -108,21 +117,21 @@ def _may_be(root: Tensor, query: Tensor) -> bool:
     return root.dim() == 4 and root.numel() == query.numel() and root.is_floating_point()
 
 
-def _line(step: Step) -> _Line:
+def _line(step: Step) -> Line:
     """What is needed to do a step again, free of the tensors that were held for the search."""
     assert step.call is not None
     function, args, kwargs = step.call
     cast_of = step.parents[0].number if step.operation in CASTS else None
-    return _Line(step.number, cast_of, function, _slots(args), _slots(kwargs), step.pick)
+    return Line(step.number, step.at, cast_of, function, _slots(args), _slots(kwargs), step.pick)
 
 
 def _laid_out(
-    query: Tensor, root: Tensor, number: int, lines: tuple[_Line, ...], like: Rotation | None
+    query: Tensor, root: Tensor, number: int, lines: tuple[Line, ...], like: Rotation | None
 ) -> tuple[Tensor, Rotation] | str:
     """With heads before rows or after, for one sequence or for all: as in `like`, or whichever is right."""
     b, _, rows, _ = query.shape
     if like is not None:
-        rotation = Rotation(number, lines, rows, 1 if like.batch == 1 else b, like.swapped)
+        rotation = replace(like, root=number, rows=rows).of(b, lines)
         return root.transpose(1, 2) if like.swapped else root, rotation
     for swapped in (False, True):
         unrotated = root.transpose(1, 2) if swapped else root
@@ -166,6 +175,18 @@ def _slots(given: Any) -> Any:
 
 def _filled(given: Any, values: dict[int, Any]) -> Any:
     return _mapped(given, lambda part: values[part.number] if isinstance(part, _Slot) else part)
+
+
+def _refilled(template: Any, given: Any) -> Any:
+    """What is given, with the slots of the template in their places."""
+    if isinstance(template, _Slot):
+        return template
+    if isinstance(template, tuple | list):
+        parts = [_refilled(*pair) for pair in zip(template, given, strict=True)]
+        return tuple(parts) if isinstance(template, tuple) else parts
+    if isinstance(template, dict):
+        return {key: _refilled(part, given[key]) for key, part in template.items()}
+    return given
 
 
 def _mapped(given: Any, each: Callable[[Any], Any]) -> Any:

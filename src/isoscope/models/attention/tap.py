@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from isoscope.errors import IsoscopeError
 from isoscope.models.attention.read import Found, from_scaled_dot_product, from_softmax, once_each
-from isoscope.models.attention.rotary import Rotation, Still, before_rotation
+from isoscope.models.attention.rotary import Line, Rotation, Still, before_rotation
 from isoscope.models.attention.shown import Weigh, mixed, weigh
 from isoscope.models.attention.trail import Step, Trail, spelled
 from isoscope.models.blocks import float_tensors, plain_name
@@ -85,14 +85,19 @@ class Learnt:
     roots: dict[Any, dict[int, Root | str | None]] = field(default_factory=dict)  # by call, of its attentions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Root:
-    """Which operation of a call of a block gives the queries before their rotation."""
+    """Which operation of a call of a block gives the queries before their rotation, and what turns them."""
 
     at: int  # the number of the operation
     operation: str
     pick: int | None  # which of its results
-    swapped: bool  # rows stand before heads
+    rotation: Rotation
+
+    @property
+    def awaited(self) -> set[int]:
+        """The numbers of all operations that must be seen again."""
+        return {self.at, *(line.at for line in self.rotation.lines)}
 
 
 @contextmanager
@@ -109,10 +114,10 @@ def attention_tap(
     """While inside, every attention in a block call i is handed to `receive`, at (cross_)attention.i.
 
     The block's hidden state is the tensor number `takes` of those it takes. A model without attention
-    gives nothing; one whose attention is computed where it cannot be seen is an error. Where the queries
-    before rotary position are not asked for (`unrotated`), or there is no such position, calls that have been
-    `learnt` are not traced. Where a gradient is to reach the attention it is `living`: then it is handed on
-    with its graph, for what makes a loss of it.
+    gives nothing; one whose attention is computed where it cannot be seen is an error. Calls of a block that
+    have been `learnt` are not traced again: of theirs only what gives and turns the queries is looked at, and
+    not even that where the queries before rotary position are not asked for (`unrotated`). Where a gradient
+    is to reach the attention it is `living`: then it is handed on with its graph, to make a loss of it.
     """
     hooks = attention_hooks(
         module, blocks, receive, takes=takes, learnt=learnt, unrotated=unrotated, living=living
@@ -131,17 +136,15 @@ def attention_hooks(
     takes: int = 0,
     learnt: Learnt | None = None,
     unrotated: bool = True,
-    rotations: bool = True,
     living: bool = False,
 ) -> Iterator[AttentionMode]:
     """The hooks of `attention_tap`, for many forwards: each runs inside the mode that this gives.
 
-    Outside the mode hooks do nothing. Without `rotations` calls that have been `learnt` are not traced even
-    where queries are turned to their position: their `rotate` is None.
+    Outside the mode hooks do nothing.
     """
     learnt = Learnt() if learnt is None else learnt
     names = {id(part): plain_name(name) for name, part in module.named_modules()}
-    course = _Course(names, takes, learnt, unrotated, rotations)
+    course = _Course(names, takes, learnt, unrotated)
     own = {id(block): block for block in blocks.values()}
     parts = {id(part): part for block in own.values() for part in block.modules()}
     with ExitStack() as hooks:
@@ -171,11 +174,8 @@ def _refuse_fused(module: nn.Module) -> None:
 class _Course:
     """Which call of which block is being run, and which module inside it is the innermost."""
 
-    def __init__(
-        self, names: Mapping[int, str], takes: int, learnt: Learnt, unrotated: bool, rotations: bool
-    ) -> None:
-        self.names, self.takes, self.learnt = names, takes, learnt
-        self.unrotated, self.rotations = unrotated, rotations
+    def __init__(self, names: Mapping[int, str], takes: int, learnt: Learnt, unrotated: bool) -> None:
+        self.names, self.takes, self.learnt, self.unrotated = names, takes, learnt, unrotated
         self.active = 0  # how often the mode is on
         self.calls, self.depth = 0, 0
         self.inside: list[str] = []
@@ -185,8 +185,9 @@ class _Course:
         self.over = False  # nothing more to come in this call: what follows need not be remembered
         self.trail = Trail()
         self.operations = 0  # of this call
-        self.awaited: dict[int, Root] = {}  # by number of the operation
+        self.awaited: dict[int, list[Root]] = {}  # by number of the operation
         self.held: dict[Root, Tensor] = {}
+        self.lines: dict[Root, list[Line]] = {}
 
     def start(self, module: nn.Module, inputs: Any) -> None:
         self.calls, self.depth = 0, 0
@@ -202,13 +203,13 @@ class _Course:
         self.call = (self.calls, *(tensor.shape for tensor in given))
         counted = self.learnt.counts.get(self.call)
         roots = self.learnt.roots.get(self.call, {})
-        still = not self.unrotated or self.call not in self.learnt.turning
-        still = still or (not self.rotations and len(roots) == counted)
+        still = not self.unrotated or self.call not in self.learnt.turning or len(roots) == counted
         self.known = counted is not None and still and self.call not in self.learnt.traced
         self.over = counted == 0 or self.known
-        self.operations, self.held = 0, {}
-        turned = (root for root in roots.values() if isinstance(root, Root))
-        self.awaited = {root.at: root for root in turned} if self.known and self.unrotated else {}
+        self.operations, self.held, self.lines, self.awaited = 0, {}, {}, {}
+        for root in roots.values() if self.known and self.unrotated else ():
+            for number in root.awaited if isinstance(root, Root) else ():
+                self.awaited.setdefault(number, []).append(root)
         self.trail.begin(given, self.takes)
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
@@ -218,14 +219,20 @@ class _Course:
         self.depth -= 1
         self.calls += 1
         self.trail.clear()
-        self.held = {}
+        self.held, self.lines = {}, {}
 
-    def hold(self, number: int, operation: str, out: Any) -> None:
-        """Keep the result of an operation that was awaited."""
-        root = self.awaited[number]
-        found = out if root.pick is None else out[root.pick] if isinstance(out, tuple | list) else None
-        if operation == root.operation and isinstance(found, Tensor):
-            self.held[root] = found
+    def hold(self, number: int, operation: str, args: Any, kwargs: Any, out: Any) -> None:
+        """Keep what an operation that was awaited gives, or what it turns queries by."""
+        for root in self.awaited[number]:
+            if number == root.at:
+                found = (
+                    out if root.pick is None else out[root.pick] if isinstance(out, tuple | list) else None
+                )
+                if operation == root.operation and isinstance(found, Tensor):
+                    self.held[root] = found
+            for line in root.rotation.lines:
+                if line.at == number:
+                    self.lines.setdefault(root, []).append(line.again(args, kwargs))
 
     def next_part(self, kind: str) -> int:
         """Which of its kind in this call of the block; when all that it had before have come, it is over."""
@@ -283,7 +290,7 @@ class AttentionMode(TorchFunctionMode):
         out = func(*args, **kwargs)
         name, _ = spelled(func)
         if number in course.awaited:
-            course.hold(number, name, out)
+            course.hold(number, name, args, kwargs, out)
         if name == "scaled_dot_product_attention":
             query, key = (args + tuple(kwargs.get(each) for each in ("query", "key")[len(args) :]))[:2]
             steps = course.trail.step(query), course.trail.step(key)
@@ -406,7 +413,7 @@ class AttentionMode(TorchFunctionMode):
             if not isinstance(found, str):
                 unrotated, root, rotation = found
                 if root.at:  # else it entered the block
-                    roots[number] = Root(root.at, root.operation, root.pick, rotation.swapped)
+                    roots[number] = Root(root.at, root.operation, root.pick, rotation)
                 return unrotated, rotation, ""
             roots[number] = found
         return None, None, str(roots[number])
@@ -419,14 +426,15 @@ class AttentionMode(TorchFunctionMode):
             return query, Still(query.shape[2]), ""
         if isinstance(root, str):
             return None, None, root
-        found = self.course.held.pop(root, None)
-        if found is None or found.numel() != query.numel():
+        found, lines = self.course.held.pop(root, None), self.course.lines.pop(root, [])
+        if found is None or found.numel() != query.numel() or len(lines) != len(root.rotation.lines):
             raise IsoscopeError(
                 "the model runs other operations on some inputs than on the first, before an attention with "
                 "rotary position; its queries cannot be followed. Choose measures without query drift."
             )
         found = found.detach()
-        return found.transpose(1, 2) if root.swapped else found, None, ""
+        rotation = root.rotation.of(len(query), lines)
+        return found.transpose(1, 2) if rotation.swapped else found, rotation, ""
 
     def _is_cross(self, query: Step | None, key: Step | None) -> bool:
         """Keys of another input than the hidden state; where that was not seen, by the module's name."""

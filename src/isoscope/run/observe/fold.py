@@ -172,7 +172,6 @@ class Folder:
                     takes=found.takes,
                     learnt=self._learnt,
                     unrotated=Queries in self._kinds,
-                    rotations=False,
                 )
                 mode = taps.enter_context(hooks)
             self._attached = module, mode
