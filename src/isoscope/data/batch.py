@@ -24,7 +24,8 @@ class Batch:
     """Inputs of one call, `counts` [b, t] (True where a position counts; None: all), `keys` [b].
 
     `patches` is how many patches an image has, where what stands before them is not to count;
-    `decoder_counts` [b, u] are the positions of a decoder that is fed something else than the encoder.
+    `decoder_counts` [b, u] are the positions of a decoder that is fed something else than the encoder. `near`
+    are the tokens as they are fed, on the CPU, so that a GPU need not be waited for.
     """
 
     inputs: Mapping[str, Tensor] | Tensor
@@ -32,6 +33,7 @@ class Batch:
     keys: Tensor
     patches: int | None = None
     decoder_counts: Tensor | None = None
+    near: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -54,9 +56,16 @@ class Batch:
             fed = None if isinstance(inputs, Tensor) else inputs.get("decoder_input_ids")
         else:
             fed = main_input(inputs)
-        if not isinstance(fed, Tensor) or fed.dim() != 2 or fed.is_floating_point():
+        if not isinstance(fed, Tensor) or not _are_tokens(fed):
             return None
         return fed if decoder else fed.movedim(batch_axis, 0)
+
+    def tokens_near(self, *, decoder: bool = False, batch_axis: int = 0) -> Tensor | None:
+        """The same tokens on the CPU."""
+        if self.near is not None and not decoder:
+            return self.near.movedim(batch_axis, 0)
+        found = self.tokens(decoder=decoder, batch_axis=batch_axis)
+        return None if found is None else found.cpu()
 
     def first(self, batch_axis: int = 0) -> Batch:
         """The first sequence alone."""
@@ -74,7 +83,10 @@ class Batch:
         left = self._each(some)
         counts = None if self.counts is None else self.counts[rows]
         spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
-        return replace(self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken)
+        near = None if self.near is None else self.near.index_select(batch_axis, rows)
+        return replace(
+            self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken, near=near
+        )
 
     def as_floats(self, dtype: torch.dtype) -> Batch:
         """The same with its numbers, not its tokens, as the model has its weights."""
@@ -83,7 +95,9 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        return replace(self, inputs=self._each(lambda x, _: x.to(device)))
+        moved = replace(self, inputs=self._each(lambda x, _: x.to(device)))
+        fed = main_input(self.inputs)
+        return moved if fed is None or fed.is_cuda or not _are_tokens(fed) else replace(moved, near=fed)
 
     def _each(self, change: Callable[[Tensor, str], Tensor]) -> Mapping[str, Tensor] | Tensor:
         """The inputs with every tensor changed, given its name (none where there is one alone)."""
@@ -111,7 +125,12 @@ def joined_batch(one: Batch, other: Batch) -> Batch | None:
         rest.append(None if first is None or second is None else torch.cat([first, second]))
     made = {name: torch.cat([mine, parts[1][name]]) for name, mine in parts[0].items()}
     inputs = made[""] if isinstance(one.inputs, Tensor) else made
-    return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1])
+    near = None if one.near is None or other.near is None else torch.cat([one.near, other.near])
+    return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1], near)
+
+
+def _are_tokens(fed: Tensor) -> bool:
+    return fed.dim() == 2 and not fed.is_floating_point()
 
 
 def main_input(inputs: object) -> Tensor | None:
@@ -140,14 +159,17 @@ def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
     if isinstance(item, Batch):
         return item
     if isinstance(item, Tensor):
-        return Batch(item, None, content_keys(item.movedim(batch_axis, 0), seed))
+        here = item.detach().cpu()
+        keys = content_keys(here.movedim(batch_axis, 0), seed)
+        return Batch(item, None, keys, near=here if _are_tokens(item) else None)
     if isinstance(item, Mapping) and all(isinstance(name, str) for name in item):
         inputs = dict(item)
         main = main_input(inputs)
         if main is not None:
-            counts = _not_padding(inputs)
-            keys = _keys(main.movedim(batch_axis, 0), counts, seed)
-            return Batch(inputs, counts, keys, decoder_counts=_decoder_counts(inputs))
+            counts, here = _not_padding(inputs), main.detach().cpu()
+            keys = _keys(here.movedim(batch_axis, 0), counts, seed)
+            near = here if _are_tokens(main) else None
+            return Batch(inputs, counts, keys, decoder_counts=_decoder_counts(inputs), near=near)
     raise IsoscopeError(
         f"a batch is a tensor, a mapping of names to tensors, or a Batch; got {type(item).__name__}."
     )

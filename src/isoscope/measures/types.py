@@ -20,7 +20,7 @@ from isoscope.measures.drift import relative_drifts
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, enough, jackknife
-from isoscope.stats.seen import GROUPS, by_group, mix
+from isoscope.stats.seen import GROUPS, by_group
 from isoscope.stats.sums import Sums
 from isoscope.stats.types import Types
 
@@ -62,7 +62,7 @@ def _band_cosine(record: Types, *, band: str) -> Reading:
     rows = rows[record.pointing[rows] > 0]
     if (why := _too_few(record, rows, band, 2)) is not None:
         return why
-    sums = Sums.of_units(record.unit[rows] / record.pointing[rows, None], mix(record.token[rows]))
+    sums = Sums.of_units(record.unit[rows] / record.pointing[rows, None], record.key[rows])
     return _of_types(mean_cosines_between(sums)[0])
 
 
@@ -70,8 +70,8 @@ def _band_drift(record: Types, *, band: str) -> Reading:
     rows = _band(record, band)
     if (why := _too_few(record, rows, band, 1)) is not None:
         return why
-    count, group = record.count[rows], mix(record.token[rows]) % GROUPS
-    sums = Sums.of_units(record.total[rows] / count[:, None], mix(record.token[rows]))
+    count, group = record.count[rows], record.key[rows] % GROUPS
+    sums = Sums.of_units(record.total[rows] / count[:, None], record.key[rows])
     return _of_types(relative_drifts(sums, by_group(record.norm[rows] / count, group))[0])
 
 
@@ -99,7 +99,7 @@ def _frequency_correlation(record: Types) -> Reading:
     value = float(_correlations(along[:, None], often, torch.ones(k, 1).to(along))[0])
     if math.isnan(value):
         return undefined(k, "all tokens are as frequent, or as far along the mean")
-    group = mix(record.token) % GROUPS
+    group = record.key % GROUPS
     size = by_group(torch.ones_like(often), group)
     if not enough(size):
         return Reading(value, k, 0.0, note=_FEW)

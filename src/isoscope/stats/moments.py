@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 import torch
@@ -30,11 +31,14 @@ class Moments:
         """Fold one batch."""
         seen = seen.thinned
         count, mean = seen.means(parts)
-        scatters = [
-            scatter(seen.points[rows], seen.kept[rows].double(), centre)
-            for rows, centre in zip(seen.places.rows(parts), mean, strict=True)
-        ]
-        return cls(count, mean, torch.stack(scatters) if parts > 1 else scatters[0][None])
+        points, weight, ends = seen.points, seen.kept.double(), (0, len(seen.points))
+        if parts > 1:
+            rows, first = seen.places.by_half
+            points, weight, ends = points[rows], weight[rows], (0, first, len(rows))
+        found = torch.empty(parts, seen.width, seen.width, dtype=torch.float64, device=points.device)
+        for half, (start, stop) in enumerate(pairwise(ends)):
+            scatter(points[start:stop], weight[start:stop], mean[half], out=found[half])
+        return cls(count, mean, found)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, by Chan's rule."""

@@ -90,7 +90,7 @@ class Places:
     """Where the n vectors of a batch come from.
 
     `keys` [s] are the hashes of the sequences, on the CPU; where every vector stands alone, one a vector.
-    `token` [n] is the token each stands for, where it stands for one.
+    `token` [n] is the token each stands for, where it stands for one, on the CPU.
     """
 
     layout: Layout
@@ -112,7 +112,7 @@ class Places:
         """`position` [n] tells the vectors of a sequence apart; without it they are numbered as they come."""
         device = torch.device(device)
         layout = Layout.of(n, sequence, len(key), position, device)
-        return cls(layout, key.cpu(), None if token is None else sent(token, device))
+        return cls(layout, key.cpu(), None if token is None else token.cpu())
 
     def __len__(self) -> int:
         return len(self.layout.position)
@@ -180,15 +180,12 @@ class Places:
     def _parts_of_chunks(self) -> dict[int, Tensor]:
         return {}
 
-    def rows(self, parts: int) -> tuple[Tensor | slice, ...]:
-        """The rows of each of `parts` (1 or 2)."""
-        return (slice(None),) if parts == 1 else self._halves
-
     @cached_property
-    def _halves(self) -> tuple[Tensor, ...]:
+    def by_half(self) -> tuple[Tensor, int]:
+        """The rows of the first half of the sequences, then of the second, and how many the first has."""
         part, sequence = (self.keys // GROUPS) % 2, self.layout.sequence
         part = part if sequence is None else part[sequence]
-        return tuple(sent(torch.nonzero(part == half).flatten(), self.layout.device) for half in (0, 1))
+        return sent(part.argsort(stable=True), self.layout.device), int((part == 0).sum())
 
     def smallest(self, many: int) -> tuple[Tensor, Tensor]:
         """The rows with the smallest places, at most `many`, and these places, ascending."""
@@ -213,7 +210,7 @@ class Contexts:
     The types with the smallest hashes are sampled, whether or not their vectors are kept at a layer.
     """
 
-    token: Tensor  # [k] by ascending hash
+    token: Tensor  # [k] by ascending hash, on the CPU
     rows: Tensor  # [m]
     type: Tensor  # [m] which of the k
     pair: Tensor  # [m] which of the p
@@ -222,19 +219,19 @@ class Contexts:
     @classmethod
     def of(cls, where: Places) -> Contexts:
         """Sample the types of a batch; none where its positions are not tokens."""
-        given = where.token
+        given, layout = where.token, where.layout
         if given is None or not len(given):
-            none = torch.zeros(0, dtype=torch.long, device=where.layout.device)
-            return cls(none, none, none, none, none)
+            none = torch.zeros(0, dtype=torch.long)
+            return cls(none, *(sent(none, layout.device) for _ in range(4)))
         token, label = torch.unique(given, return_inverse=True)
         kept = mix(token).argsort()[:TYPES]
-        number = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept), device=token.device))
+        number = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept)))
         rows = torch.nonzero(number[label] >= 0).flatten()
         mine = number[label[rows]]
-        sequence = rows if where.sequence is None else where.sequence[rows]
+        sequence = rows if layout.sequence is None else layout.sequence[rows]
         base = max(len(given), len(where.keys), 1)
         pair, place = torch.unique(mine * base + sequence, return_inverse=True)
-        return cls(token[kept], rows, mine, place, pair // base)
+        return cls(token[kept], *(sent(each, layout.device) for each in (rows, mine, place, pair // base)))
 
 
 def mix(numbers: Tensor) -> Tensor:

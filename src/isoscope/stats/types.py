@@ -8,13 +8,14 @@ layer; a type none of whose vectors is finite is in the sample with a count of z
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from isoscope.kernels.cloud.chunks import sent
 from isoscope.stats.base import alone
 from isoscope.stats.places import TYPES, Contexts
 from isoscope.stats.seen import Vectors, mix
@@ -27,7 +28,7 @@ class Types:
     """Of at most `SIZE` types, by ascending hash: how often each occurs, and sums over its contexts."""
 
     n: Tensor  # [] vectors that stand for a token
-    token: Tensor  # [k]
+    token: Tensor  # [k] on the CPU
     count: Tensor  # [k] vectors
     total: Tensor  # [k, d] Σ x
     norm: Tensor  # [k] Σ ‖x‖
@@ -62,10 +63,14 @@ class Types:
     def present(self) -> Self:
         """The record of the types that have a vector."""
         rows = torch.nonzero(self.count > 0).flatten()
-        return self if len(rows) == len(self.count) else type(self)(self.n, *(self._of(rows)))
+        if len(rows) == len(self.count):
+            return self
+        return type(self)(self.n, self.token[rows.cpu()], *(getattr(self, name)[rows] for name in SUMS))
 
-    def _of(self, rows: Tensor) -> Iterator[Tensor]:
-        return (getattr(self, name)[rows] for name in ("token", *SUMS))
+    @property
+    def key(self) -> Tensor:
+        """A hash of each type, where its sums are, [k]."""
+        return mix(self.token).to(self.count.device)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams: sums of one type add up, the smallest hashes stay."""
@@ -73,11 +78,12 @@ class Types:
         mine, its = (each.token[0] if axis else each.token for each in (self, other))
         token, label = torch.unique(torch.cat([mine, its]), return_inverse=True)
         kept = mix(token).argsort()[:SIZE]
+        place, chosen = sent(label, self.n.device), sent(kept, self.n.device)
 
         def joined(name: str) -> Tensor:
             both = torch.cat([getattr(self, name), getattr(other, name)], axis)
             shape = (*both.shape[:axis], len(token), *both.shape[axis + 1 :])
-            return both.new_zeros(shape).index_add_(axis, label, both).index_select(axis, kept)
+            return both.new_zeros(shape).index_add_(axis, place, both).index_select(axis, chosen)
 
         sampled = token[kept].expand(*self.token.shape[:axis], -1)
         return type(self)(self.n + other.n, sampled, *map(joined, SUMS))

@@ -21,8 +21,10 @@ WIDE = 512  # dimensions from which float64 is the slower way by far
 _ROWS = 32768
 
 
-def scatter(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
+def scatter(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = None) -> Tensor:
     """Σ w²(x−m)(x−m)ᵀ over `points` [n, d], `weight` [n] and `mean` [d] in float64, [d, d] in float64.
+
+    It is written into `out` where that is given.
 
     >>> scatter(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), torch.ones(2), torch.tensor([2.0, 2.0]))
     tensor([[2., 0.],
@@ -30,23 +32,26 @@ def scatter(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
     """
     width = points.shape[1]
     if len(points) and width >= WIDE and fused(points):
-        return in_digits(points, weight, mean)
-    total = torch.zeros(width, width, dtype=torch.float64, device=points.device)
+        return in_digits(points, weight, mean, out)
+    if out is None:
+        out = torch.empty(width, width, dtype=torch.float64, device=points.device)
+    total = out.zero_()
     for part, found in slices(points):
         centred = torch.where(weight[part, None] > 0, (found - mean) * weight[part, None], 0)
         total.addmm_(centred.T, centred)
     return total
 
 
-def in_digits(points: Tensor, weight: Tensor, mean: Tensor) -> Tensor:
+def in_digits(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = None) -> Tensor:
     """The same from products of digits, about m as float32 knows it: nearer than float32 knows x."""
     from isoscope.kernels.scatter.triton import digits, multiplied, put_together
 
-    total = None
-    for start in range(0, len(points), _ROWS):
+    total, starts = None, range(0, max(len(points), 1), _ROWS)
+    for start in starts:
         part = slice(start, start + _ROWS)
         written, unit = digits(points[part], weight[part], mean, 2 if points.dtype == torch.bfloat16 else 3)
-        total = put_together(multiplied(written), unit, total)
+        last = out if start == starts[-1] else None
+        total = put_together(multiplied(written), unit, total, last)
     assert total is not None
     return total
 

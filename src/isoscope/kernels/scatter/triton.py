@@ -166,11 +166,12 @@ def _put_together(
         tl.store(out + mirrored, tl.trans(found), mask=tl.trans(there))
 
 
-def put_together(sums: Tensor, unit: Tensor, total: Tensor | None) -> Tensor:
-    """`total` [d, d] and what `sums` [2c − 1, D, D] stand for in units [d], in float64."""
+def put_together(sums: Tensor, unit: Tensor, total: Tensor | None, out: Tensor | None = None) -> Tensor:
+    """`total` [d, d] and what `sums` [2c − 1, D, D] stand for in units [d], in float64, into `out`."""
     orders, size = sums.shape[:2]
     width = len(unit)
-    out = torch.empty(width, width, dtype=torch.float64, device=sums.device)
+    if out is None:
+        out = torch.empty(width, width, dtype=torch.float64, device=sums.device)
     _put_together[(size // SMALL, size // SMALL)](
         out if total is None else total, sums, unit, out, width, size,
         orders=orders, side=SIDE, small=SMALL, begun=total is not None,

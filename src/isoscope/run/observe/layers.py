@@ -36,6 +36,7 @@ class _Cut:
 
     counts: Tensor | None
     counted: Counted
+    near: Counted  # the same on the CPU
     layout: Layout
 
 
@@ -104,8 +105,9 @@ class Layers:
         if kind not in self._here:
             cut = self._cut(kind, flow, batch, decoder, tokens)
             token = None
-            if tokens is not None and cut.counted.token is not None:
-                token = cut.counted.of(sent(tokens, flow.device)[..., None])[:, 0].to(cut.layout.device)
+            here = batch.tokens_near(decoder=decoder, batch_axis=self.found.input_axis)
+            if here is not None and cut.near.token is not None:
+                token = cut.near.of(here[..., None])[:, 0]
             places = Places(cut.layout, batch.keys.cpu(), token, self._covariance_rows)
             self._here[kind] = cut.counted, places
         return self._here[kind]
@@ -123,7 +125,7 @@ class Layers:
             if len(self._cuts) >= MOST_CUTS:
                 self._cuts.clear()
             rows = None if counted.rows is None else sent(counted.rows, flow.device)
-            self._cuts[kind] = _Cut(counts, replace(counted, rows=rows), layout)
+            self._cuts[kind] = _Cut(counts, replace(counted, rows=rows), counted, layout)
         return self._cuts[kind]
 
 
