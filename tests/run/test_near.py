@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.run.monitor.near import _copied, _rebuilt, _tensors, near
+from isoscope.run.near import _copied, _rebuilt, _tensors, near
 
 
 @dataclass(frozen=True)

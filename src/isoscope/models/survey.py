@@ -63,7 +63,7 @@ class Survey:
 
 
 def survey(module: nn.Module, batch: Batch) -> Survey:
-    """Find the blocks of a model and the sites they show, in order. Runs it three or four times."""
+    """Find the blocks of a model and the sites they show, in order. Runs it two or three times."""
     like = _likeness(module, batch) if _remembering.get() else None
     if like is not None and like in _last:
         found, paths = _last[like]
@@ -113,10 +113,7 @@ def _survey(module: nn.Module, batch: Batch) -> Survey:
     if not calls:
         raise IsoscopeError(f"{type(module).__name__} never called its blocks ({', '.join([*blocks][:3])}).")
     gives, takes = _hidden_state(calls)
-    shapes: dict[Site, tuple[int, ...]] = {}
-    with tap(module, blocks, lambda site, x: shapes.update({site: tuple(x.shape)}), gives=gives, takes=takes):
-        batch.call(module)
-    attention, unseen = _attention(module, blocks, batch, takes)
+    shapes, attention, unseen = _shown(module, blocks, batch, gives, takes)
     leaves = {Site("layer", number): name for number, (name, _, _) in enumerate(calls, start=1)}
     flow_axis = _flow_axis(shapes[Site("layer", 1)], attended)
     return Survey(
@@ -134,21 +131,30 @@ def _survey(module: nn.Module, batch: Batch) -> Survey:
     )
 
 
-def _attention(
-    module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch, takes: int
-) -> tuple[tuple[Site, ...], str]:
-    """The sites that show attention, in order; and why there is none where a model hides it."""
+def _shown(
+    module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch, gives: int, takes: int
+) -> tuple[dict[Site, tuple[int, ...]], tuple[Site, ...], str]:
+    """The shape at every layer, the sites that show attention in order, and why a model hides it."""
+    shapes: dict[Site, tuple[int, ...]] = {}
     found: dict[Site, None] = {}
-    try:
 
-        def receive(site: Site, attended: Attended) -> None:
-            found[site] = None
+    def layer(site: Site, seen: Tensor) -> None:
+        shapes[site] = tuple(seen.shape)
 
-        with attention_tap(module, blocks, receive, takes=takes, unrotated=False):
-            batch.call(module)
-    except IsoscopeError as reason:
-        return (), str(reason)
-    return tuple(sorted(found, key=lambda site: (site.layer or 0, site.kind))), ""
+    def attention(site: Site, attended: Attended) -> None:
+        found[site] = None
+
+    ran = False
+    with tap(module, blocks, layer, gives=gives, takes=takes):
+        try:
+            with attention_tap(module, blocks, attention, takes=takes, unrotated=False):
+                batch.call(module)
+                ran = True
+        except IsoscopeError as reason:
+            if not ran:
+                raise
+            return shapes, (), str(reason)
+    return shapes, tuple(sorted(found, key=lambda site: (site.layer or 0, site.kind))), ""
 
 
 def sequence_first(module: nn.Module) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import SPLIT
-from isoscope.kernels.row_totals.totals import row_totals, split_totals
+from isoscope.kernels.row_totals.totals import split_totals
 from isoscope.stats.base import alone
 from isoscope.stats.heads import Heads, members
 from isoscope.stats.rows import Rows, Totals
@@ -79,11 +79,14 @@ class Counterfactual:
     @classmethod
     def of_gathered(cls, found: Sequence[CounterfactTotals]) -> Self:
         """The records of k sites of one batch as one, [k, …]."""
-        ways = ("rows", "without", "random")
-        rows = (Rows.of_gathered([getattr(each, way) for each in found]) for way in ways)
         member = members(torch.stack([each.rows.key for each in found]))
         sums = member[:, None] @ torch.stack([each.split for each in found])
-        return cls(*rows, **dict(zip(SPLIT, sums.unbind(1), strict=True)))
+        return cls(
+            rows=Rows.of_gathered([each.rows for each in found]),
+            without=Rows.of_gathered([each.without for each in found]),
+            random=Rows.of_gathered([each.random for each in found]),
+            **dict(zip(SPLIT, sums.unbind(1), strict=True)),  # type: ignore[arg-type]
+        )
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, under one mean query."""

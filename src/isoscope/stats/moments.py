@@ -14,6 +14,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from isoscope.kernels.rank_one import with_rank_one
 from isoscope.kernels.scatter.scatter import merged, scatter
 from isoscope.stats.seen import Vectors
 
@@ -31,7 +32,8 @@ class Moments:
         """Fold one batch."""
         seen = seen.thinned
         count, mean = seen.means(parts)
-        points, weight, ends = seen.points, seen.kept.double(), (0, len(seen.points))
+        points, weight = seen.points, seen.kept.double()
+        ends: tuple[int, ...] = (0, len(points))
         if parts > 1:
             rows, first = seen.places.by_half
             points, weight, ends = points[rows], weight[rows], (0, first, len(rows))
@@ -74,17 +76,31 @@ class Moments:
     @cached_property
     def spread(self) -> Tensor:
         """Eigenvalues of the centred scatter, ascending, none negative, [d]."""
-        return _eigenvalues(self.whole.scatter[0])
+        return (
+            self._spread_and_extent[0] if self.mean.is_cuda else _sound(torch.linalg.eigvalsh(self._centred))
+        )
 
     @cached_property
     def extent(self) -> Tensor:
         """Eigenvalues of XᵀX, mean included, ascending, none negative, [d]."""
+        if self.mean.is_cuda:
+            return self._spread_and_extent[1]
         mean = self.whole.mean[0]
-        return _eigenvalues(self.whole.scatter[0] + self.n * torch.outer(mean, mean))
+        return _sound(torch.linalg.eigvalsh(self._centred + self.n * torch.outer(mean, mean)))
+
+    @property
+    def _centred(self) -> Tensor:
+        return self.whole.scatter[0]
+
+    @cached_property
+    def _spread_and_extent(self) -> tuple[Tensor, Tensor]:
+        """Both from one decomposition: on a GPU eigenvectors cost next to nothing beside the eigenvalues."""
+        values, vectors = torch.linalg.eigh(self._centred)
+        along = vectors.mT @ self.whole.mean[0]
+        return _sound(values), _sound(with_rank_one(values, along, self.n))
 
 
-def _eigenvalues(matrix: Tensor) -> Tensor:
+def _sound(values: Tensor) -> Tensor:
     """Ascending; those that are rounding are zero: where vectors are few they would add up in an entropy."""
-    values = torch.linalg.eigvalsh(matrix)
     rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
     return torch.where(values > rounding, values, 0)

@@ -43,7 +43,7 @@ class HeadSums:
         return cls(
             count=sums[0],
             sequences=sums[1],
-            total=(member @ total.flatten(-2)).unflatten(-1, total.shape[-2:]),
+            total=(member @ total.flatten(-2)).reshape(*member.shape[:-1], *total.shape[-2:]),
             squared=sums[2],
             count_squared=sums[3],
             total_squared=sums[4],

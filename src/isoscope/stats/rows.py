@@ -9,10 +9,11 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import LOWEST, TOTALS
 from isoscope.kernels.row_totals.totals import row_totals
 from isoscope.stats.base import added, alone, stacked
-from isoscope.stats.heads import Heads, members
+from isoscope.stats.heads import Heads, Positions, members
 from isoscope.stats.seen import GROUPS
 
 
@@ -25,9 +26,9 @@ class Totals:
     key: Tensor  # [b]
 
     @classmethod
-    def of(cls, seen: Heads) -> Totals:
+    def of(cls, rows: AttentionRows, where: Positions) -> Totals:
         """Add up one batch."""
-        return cls(*row_totals(seen.rows, seen.counts), seen.key)
+        return cls(*row_totals(rows, where.counts), where.key)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Rows:
     @staticmethod
     def gather(seen: Heads) -> Totals:
         """What the rows of one site add up to."""
-        return Totals.of(seen)
+        return Totals.of(seen.rows, seen.positions)
 
     @classmethod
     def of_gathered(cls, found: Sequence[Totals]) -> Self:

@@ -208,8 +208,9 @@ class _Course:
         self.over = counted == 0 or self.known
         self.operations, self.held, self.lines, self.awaited = 0, {}, {}, {}
         for root in roots.values() if self.known and self.unrotated else ():
-            for number in root.awaited if isinstance(root, Root) else ():
-                self.awaited.setdefault(number, []).append(root)
+            if isinstance(root, Root):
+                for number in root.awaited:
+                    self.awaited.setdefault(number, []).append(root)
         self.trail.begin(given, self.takes)
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
@@ -262,12 +263,12 @@ class AttentionMode(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         self.course.active += 1
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *failure: Any) -> None:
         self.course.active -= 1
-        super().__exit__(*failure)
+        super().__exit__(*failure)  # type: ignore[no-untyped-call]
 
     def refuse_hidden(self, module: nn.Module) -> None:
         """Say so where blocks have run and their attention is known to be computed out of sight."""

@@ -23,7 +23,7 @@ from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
-from isoscope.run.monitor.near import near
+from isoscope.run.near import near
 from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation

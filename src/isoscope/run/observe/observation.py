@@ -19,6 +19,7 @@ from isoscope.measures.table import choose
 from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
+from isoscope.run.near import near_where_small
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.run.page import PAGE, write_page
 from isoscope.sites import Site
@@ -122,7 +123,8 @@ class Observation:
 
     def _read(self) -> Iterator[tuple[Site, int | None, str, Reading]]:
         layers = [site for site in self.records if "attention" not in site.kind]
-        for site in self.records:
+        held = near_where_small(self.records)
+        for site in held:
             others = (
                 {"previous": layers[layers.index(site) - 1], "first": layers[0]} if site in layers[1:] else {}
             )
@@ -130,18 +132,18 @@ class Observation:
             for measure in self.measures:
                 if measure.at != at or (measure.against and not others):  # nothing comes before the first
                     continue
-                if measure.stats == (Mass,) and Mass not in self.records[site]:
+                if measure.stats == (Mass,) and Mass not in held[site]:
                     continue  # a softmax, which adds up to one
-                found = self._of(measure, site, others.get(measure.against))
+                other = others.get(measure.against, site)
+                found = self._of(measure, held[site], held[other])
                 yield site, None, measure.name, found[0]
                 for head, reading in enumerate(found[1:] if self.heads else ()):
                     yield site, head, measure.name, reading
 
-    def _of(self, measure: Measure, site: Site, other: Site | None) -> tuple[Reading, ...]:
-        records = self.records[site]
+    def _of(self, measure: Measure, records: Records, others: Records) -> tuple[Reading, ...]:
         if not set(measure.stats) <= records.keys():
             return (undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN),)
-        return measure.readings(records, self.records[other or site])
+        return measure.readings(records, others)
 
 
 _NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"

@@ -14,6 +14,7 @@ from torch import Tensor
 from isoscope.stats.base import field_names
 
 T = TypeVar("T")
+SMALL = 2**20  # numbers of a tensor
 
 
 def near(records: T) -> T:
@@ -31,6 +32,21 @@ def near(records: T) -> T:
         copies |= _copied(alike)
     brought: T = _rebuilt(records, copies) if copies else records
     return brought
+
+
+def near_where_small(records: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, dict[Any, Any]]:
+    """Records by site and kind, those that hold no large tensor on the CPU: there readings take numbers."""
+    small = {
+        (site, kind): record
+        for site, kinds in records.items()
+        for kind, record in kinds.items()
+        if all(tensor.numel() <= SMALL for tensor in _tensors(record))
+    }
+    brought = near(small)
+    return {
+        site: {kind: brought.get((site, kind), record) for kind, record in kinds.items()}
+        for site, kinds in records.items()
+    }
 
 
 def _copied(alike: list[Tensor]) -> dict[int, Tensor]:
