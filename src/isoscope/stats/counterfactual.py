@@ -70,10 +70,11 @@ class Counterfactual:
     def gather(seen: Counterfact) -> CounterfactTotals:
         """What the rows of one site add up to."""
         heads = seen.heads
-        ways = (heads.rows, seen.without, seen.random)
-        split = split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts)
         return CounterfactTotals(
-            *(Totals(*row_totals(rows, heads.counts), heads.key) for rows in ways), split
+            rows=Totals.of(heads.rows, heads.positions),
+            without=Totals.of(seen.without, heads.positions),
+            random=Totals.of(seen.random, heads.positions),
+            split=split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts),
         )
 
     @classmethod
@@ -85,7 +86,7 @@ class Counterfactual:
             rows=Rows.of_gathered([each.rows for each in found]),
             without=Rows.of_gathered([each.without for each in found]),
             random=Rows.of_gathered([each.random for each in found]),
-            **dict(zip(SPLIT, sums.unbind(1), strict=True)),  # type: ignore[arg-type]
+            **dict(zip(SPLIT, sums.unbind(1), strict=True)),
         )
 
     def merge(self, other: Self) -> Self:
