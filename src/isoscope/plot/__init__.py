@@ -1,9 +1,7 @@
 """Figures for print and notebooks: every function draws on matplotlib axes and returns them.
 
 Each takes rows as `frame()` gives them (or points as `points()` does) and an optional `ax`; without one it
-opens a figure of its own. Charts are those of the page. `told` is `run.measures`, for titles as the page has
-them. `figures` gives all figures of a run folder or of rows, and `draw` puts one of their charts on axes.
-Matplotlib is imported when something is drawn.
+opens a figure of its own. `told` is `run.measures`, for titles as the page has them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A figure as plain data: what is drawn, and not how. `show.draw` renders it for the page and for print.
-
-Nothing here needs plotly or matplotlib, so that charts can be made where neither is installed. Sizes are
-pixels of the page; a renderer for print takes them as parts of its own line width and mark size.
-"""
+"""A figure as plain data, in pixels of the page; `show.draw` renders it with plotly or matplotlib."""
 
 from __future__ import annotations
 

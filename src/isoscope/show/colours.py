@@ -1,9 +1,7 @@
 """The colours of curves, as pairs: the first for white paper, the second for a dark screen.
 
-A figure is made with the first; the page swaps each for its second where the reader's screen is dark.
-Models have the colours of Okabe and Ito, steps (or layers along training) those of viridis: both are
-told apart with every kind of colour vision. On paper the last step is darkest, on a dark screen it is
-brightest, so the end of training always stands out. No colour may be the first of two different pairs.
+Models have the colours of Okabe and Ito, steps those of viridis, the last of which stands out on either
+ground. No colour may be the first of two different pairs, since the page swaps each first for its second.
 """
 
 from __future__ import annotations

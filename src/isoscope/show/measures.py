@@ -1,12 +1,8 @@
-"""How a measure is shown, in one place: the sections of the page, and a line per measure.
+"""How a measure is shown: the sections of the page, and a line per measure that needs more than the defaults.
 
-The title, the family and the explanation of a measure travel with the run. A measure that is not named here
-is shown too: in the section of its family, after the measures that are named, in a panel of its own. So a
-line here is needed only where a measure shares a panel, has a unit, stands instead of another, or the like.
-
-Decided here: sections that most readers need stand open, and first; the others are folded to their heading
-and what they found. A section may show a measure of another family again, beside its own: attention as it is,
-and without a part. Of forms of one thing one is drawn, the others are in the table.
+A measure that is not named here is shown after the others of its family. A section may show a measure of
+another family again, beside its own. Of several forms of one thing one is drawn; the others are in the
+table.
 """
 
 from __future__ import annotations

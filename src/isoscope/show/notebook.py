@@ -1,8 +1,4 @@
-"""What a notebook shows of rows: the headline in words and a small table, as plain HTML without any script.
-
-Decided here: one line a site, a column a measure, the interval under its value; at most `MOST_LINES` lines
-and `MOST_MEASURES` columns, and a sentence on where the rest is. All text is escaped.
-"""
+"""What a notebook shows of rows: the headline in words and a small table, as HTML without any script."""
 
 from __future__ import annotations
 

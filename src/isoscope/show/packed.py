@@ -1,9 +1,7 @@
-"""Figures as the page carries them: the cells of large maps, and points of clouds, as two letters each.
+"""Cells of large maps and points of clouds as two letters each, a third of the room that numbers take.
 
-A map of 192 heads at 80 steps has 15,360 cells, a sweep's page has dozens of such maps, and written as
-numbers they were 4.6 MB of it. Two letters of 64 make 4,096 levels between the least and the largest cell,
-as fine as the three digits that a map shows, in a third of the room; `page.js` makes numbers of them when the
-map is drawn. Where so many levels would be coarse beside the map's colours, numbers stay as they are.
+4,096 levels between the least and the largest are as fine as the three digits that a map shows; where they
+would be coarse beside the map's colours, numbers stay as they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Rows as words and figures want them: one SiteReading each, named, placed on the axis and in order.
-
-Decided here: what a site is called, where it stands on the axis (the attention of block i at layer i,
-`output` one tick after the deepest layer), and that a model is named with its revision only where the
-name alone would not tell two apart.
-"""
+"""Rows as words and figures use them: one SiteReading each, named, placed on the axis and in order."""
 
 from __future__ import annotations
 

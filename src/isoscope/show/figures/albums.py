@@ -1,7 +1,6 @@
-"""What albums of pictures share: one head is picked, and panels show its points.
+"""What albums of pictures share: one head is picked, and empty panels are filled with its points by a script.
 
-An album holds the points of all its heads once, rounded to three digits; a script fills empty panels with the
-head that is picked. Of more units than a page can carry so many are kept as fit, evenly.
+Of more units than a page can carry as many are kept as fit, evenly spaced.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""The clouds of queries and keys of one head, picked by layer and head, on three kinds of axes side by side.
-
-Decided here: the figures are empty forms, and the points of all heads travel beside them once, rounded to
-three digits; `clouds.js` fills the forms with the head that is picked and says what is seen. The head shown
-first is the one whose mean query and mean key are largest and most parallel. A page shows at most `MOST`
-points: of more units, so many as fit, evenly, the first and the last among them.
-"""
+"""The clouds of queries and keys of one head, on three kinds of axes; the head that drifts most is first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The two figures of a comparison: mean cosine against drift, one dot a layer, one colour a model.
 
-Each model's layers are joined in order by a thin line, its layer 0 is hollow. In the panel of the
-relative drift the dashed curve is its square: when all norms are equal the mean cosine lies on it,
-whatever the model, so what the panel shows is how far models leave the curve.
+With equal norms the mean cosine is the square of the relative drift, which is the dashed curve.
 """
 
 from __future__ import annotations

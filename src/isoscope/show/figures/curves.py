@@ -1,7 +1,4 @@
-"""Curves along layers or steps with bars and a dashed null, and values as rows of dots beside their null.
-
-Hover text gives a number with six digits, its interval, null, n, site and note.
-"""
+"""Curves along layers or steps with bars and a dashed null, and values as rows of dots beside their null."""
 
 from __future__ import annotations
 

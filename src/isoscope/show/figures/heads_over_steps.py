@@ -1,9 +1,4 @@
-"""Heads along the steps of training: a line of cells a head, layer under layer, the colour its value.
-
-Decided here: all heads stand in one map as far as `MOST_HEADS` go, so that a layer whose heads part ways is
-seen beside one whose heads do not; of more, a list picks which layers are shown. Colours mean the same as in
-the maps of `maps`.
-"""
+"""Heads along the steps of training: a line of cells a head, layer under layer, the colour its value."""
 
 from __future__ import annotations
 

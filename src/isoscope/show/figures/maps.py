@@ -1,10 +1,6 @@
-"""Maps of heads: one cell a head, layers down and heads across, the colour its value.
+"""Maps of heads: one cell a head, layers down and heads across, coloured by value; of several steps the last.
 
-Decided here: a share or an entropy is coloured from 0 to 1, whatever is there, so that maps of two models
-can be compared; masses of the sink, which are small in most models, from 0 to the largest of the section,
-the same for all its maps; cosines from −1 through 0 to 1. What has no bounds goes to the largest of nineteen
-heads in twenty, the rest being coloured as those are, so that one head does not bleach all others. Of several
-steps the last one is drawn.
+Shares and cosines have the same colours in every model; what has no bounds goes to the 95th percentile.
 """
 
 from __future__ import annotations

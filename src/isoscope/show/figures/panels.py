@@ -1,12 +1,6 @@
-"""Figures from rows: one small panel a measure, its interval as bars, its null dashed.
+"""Figures from rows: a panel per measure, along layers or steps or as dots, with its interval and its null.
 
-Decided here: curves run along the layers, one colour a model or one shade a step; where there is one
-site only, or more than `MOST_CURVES` steps, they run along the steps instead; where there is one site
-and one step there is no curve, and values stand as dots beside their null. Several models with several
-steps get a panel each, on one scale, and so do self-attention and cross-attention where both are there,
-unless each is one curve.
-Measures made to be compared share a panel where each is one curve.
-Panels carry no legend: a key says what colours mean, once for a family, or for a panel that has its own.
+Several models with several steps get a panel each, on one scale, as do self-attention and cross-attention.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The axis of steps that all figures of a training run share: which steps are drawn, and where each stands.
 
-Decided here: of more than `MOST_STEPS` steps so many are drawn, evenly spaced among those measured, the first
-and the last among them and every step at which an alarm went off. A schedule that is dense at first gets an
-axis that is too: a step stands at log(1 + step/first), `first` the smallest step above 0, which is even where
-the schedule grows by a factor and has a place for 0.
+Of a schedule that is dense at first a step stands at log(1 + step/first), `first` the smallest step above
+0.
 """
 
 from __future__ import annotations

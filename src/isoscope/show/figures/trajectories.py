@@ -1,9 +1,6 @@
 """One measure along the steps: a line a layer, coloured by depth, and under it layers × steps as a map.
 
-Decided here: line and map stand on one axis, so that what is seen in one can be found in the other. Of more
-than `MOST_LINES` layers so many are drawn as lines, evenly spaced, on a band from the least to the largest of
-all; the map has every layer. A step without a value is a gap. Intervals are told on hover: bars of a dozen
-lines at eighty steps would hide the lines.
+Intervals are told on hover: bars of a dozen lines at eighty steps would hide the lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What went wrong in a training run, and when: the alarms that its units recorded, and the first NaN.
-
-Decided here: an alarm that stays on is reported once per site, at the first step. What was on watch is
-reported as well, since "no alarm" says nothing without it; an alarm whose measure was not taken was not on.
-"""
+"""What went wrong in a training run, and when: the alarms that its units recorded, and the first NaN."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What every page is put together from: assets, templates, JSON inside a script, and the security policy.
 
-Decided here: jinja2 escapes all text; figures travel as JSON in which `<`, `>` and `&` are written as
-escapes, so no name can end a script. The policy in the page's head allows two scripts by their SHA-256 and
-nothing else: the page's own, and the one that draws, which the page carries compressed (`library`).
+No name can end a script, since `<`, `>` and `&` are written as escapes in JSON, and the policy allows
+scripts by their SHA-256 alone.
 """
 
 from __future__ import annotations

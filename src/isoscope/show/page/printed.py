@@ -1,8 +1,4 @@
-"""The figures of a page for print: what its sections show, by name, as `isoscope figure` offers it.
-
-Each section is a figure, and so is each measure. Beside these are overviews of the measures that matter most
-(`steps`, `layers` or `values`, by what they are drawn along), and maps, planes and pictures of heads.
-"""
+"""The figures of a page for print, by name: overviews, maps, pictures, one per section and per measure."""
 
 from __future__ import annotations
 

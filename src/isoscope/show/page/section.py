@@ -1,7 +1,4 @@
-"""The sections of a page: one per family, with its question, what it says, and its panels.
-
-A training run shows each family along its steps, every other run along its layers.
-"""
+"""The sections of a page: one per family, along the layers, or along the steps of a training run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A training run as its page shows it: its steps, its alarms, and the panels of a family along the steps.
 
-Decided here: this is a run of one model that was measured more than once. The first measures of a family, as
-`FAMILIES` orders them, are large, lines and map; the others are lines. Batches that trained (rows of the
-revision "live") are kept apart, since dropout was on and the batch is another at every step.
+Batches that trained (rows of the revision "live") stand apart: dropout was on, and each step has another
+batch.
 """
 
 from __future__ import annotations

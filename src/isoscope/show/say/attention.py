@@ -1,9 +1,7 @@
 """The sentences on attention: how much of it is the mean query, and how queries and keys lie.
 
-Each takes the readings of one kind of attention, of one model at one step.
-Decided here: the sink is called carried by the mean query only where all three say so, each at the end of
-its interval that is least in favour: with the mean query it is well above chance, without it hardly anything
-above chance is left, and without a random vector of the same length most of it is still there.
+The sink is carried by the mean query only where all three say so, each at the end of its interval that is
+least in favour: the sink as it is, without the mean query, and without a random vector of the same length.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What looking took of a training run: one sentence, from what its last unit recorded.
-
-Decided here: a unit records the share at the time of its look. What trained after the last look is in no
-unit, so the sentence says up to which step it holds; a unit without a step is the end of the run.
-"""
+"""What looking took of a training run: one sentence, from what its last unit recorded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The sentences of each family, from readings that have a value.
+"""The sentences of each family, from readings that have a value; of several steps those of the last.
 
-Where there are several steps they are of the last one. Where there are several models, each of the first
-`MOST_TOLD` has one sentence. A sentence is left out where its measure is not there. Two frequency bands
-differ where their intervals do not overlap, as with steps.
+Two frequency bands differ where their intervals do not overlap, as with steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The shapes of sentences: a range over sites, the largest or smallest value, a test against chance.
-
-A sentence that only fills a shape is a `Line` of a table; one that judges is a function.
-"""
+"""The shapes of sentences: a `Line` of a table for one that fills a shape, a function for one that judges."""
 
 from __future__ import annotations
 

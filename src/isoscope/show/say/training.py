@@ -1,8 +1,6 @@
 """How a measure changed from the first step to the last, and where it turned, in one sentence.
 
-Decided here: two steps differ where their intervals do not overlap, as everywhere. A measure without
-intervals is reported by its numbers, which is said, and nothing is claimed about chance. A turn is a step in
-between that lies outside both ends by more than `TURN` of the change, or of the size where nothing changed.
+Two steps differ where their intervals do not overlap; without intervals nothing is claimed about chance.
 """
 
 from __future__ import annotations

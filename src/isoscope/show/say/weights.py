@@ -1,9 +1,6 @@
 """The sentences on weights: where heads would look, how the vocabulary lies, what the final norm does.
 
-Each takes the readings of one model at one step. Decided here: regimes are what a theory says of inputs that
-walk at random, so every sentence on them says so. A vocabulary is read whole: its mean cosine has no
-interval, and it is called anisotropic where it exceeds that of random directions by `LEAST`. The effect of a
-stage of the norm is reported where the intervals of the two stages do not overlap.
+Regimes are what a theory says of inputs that walk at random, so every sentence on them says so.
 """
 
 from __future__ import annotations

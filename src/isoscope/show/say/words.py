@@ -1,10 +1,6 @@
 """What the numbers say, in plain words: one headline, and one or two sentences for each family.
 
-Decided here: claims hang on `mean_cosine_between` and its interval, never on the bare `mean_cosine`,
-which pairs within one sequence inflate. A word of size is given by the end of the interval nearer to
-the null, so that chance alone does not earn it; where the interval includes the null nothing is
-claimed. Two steps differ where their intervals do not overlap, which errs on the side of silence.
-No plotly and no torch here.
+Claims hang on `mean_cosine_between` and its interval, whose end nearer to the null gives the word of size.
 """
 
 from __future__ import annotations

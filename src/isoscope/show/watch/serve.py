@@ -1,11 +1,8 @@
 """What answers a browser that watches a run: the page, its version, and a sentence for everything else.
 
-Decided here: no path names a file. Three have an answer: `/` and the script that draws, from memory, and
-`/version`, which knows of the newest rows too; so there is no path to walk out of the run folder by. It
-listens on loopback unless told otherwise in so many words. A request must name this machine in `Host`: a page
-of another site whose name was pointed here (DNS rebinding) names that site. The port in `Host` may be any, as
-it is behind a tunnel. No thread outlives the server: to close it is to hang up on whoever is connected and to
-wait for those who were answering.
+No path names a file, so there is no way out of the run folder. A request must name this machine in `Host`:
+a page of another site whose name was pointed here (DNS rebinding) names that site; the port may be that of
+a tunnel.
 """
 
 from __future__ import annotations

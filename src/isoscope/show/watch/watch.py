@@ -1,11 +1,8 @@
 """A run that is being written, looked at again and again: its newest page, and what is the matter since.
 
-Decided here: one thread looks and draws, so nothing is drawn twice at once, and whoever asks meanwhile gets
-the page before. A page is drawn when names, sizes or times of the run's files have changed, and only while
-somebody has asked of late: a page that nobody sees costs the training nothing. A page that cannot be drawn
-(a file half-copied, the folder gone) leaves the one before in its place, with the reason beside it. Files
-that are links out of the run folder are not read. A page takes a second of computing, which is several where
-cores are busy; so what has come since is told in a line of numbers to whoever asks, before it is drawn.
+One thread looks and draws, and only while somebody asks: a page that nobody sees costs the training
+nothing. A page that cannot be drawn leaves the one before in its place, with the reason. Links out of the
+run are not read.
 """
 
 from __future__ import annotations

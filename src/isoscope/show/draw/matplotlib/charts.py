@@ -1,8 +1,4 @@
-"""Charts drawn for print: on axes of matplotlib, with its own line width and mark size.
-
-Decided here: of more than `MOST_BARS` points an interval is a band, and points have no marks. Ticks that
-would run into each other are left out. A map of more than `MOST_CELLS` cells is a picture inside the figure.
-"""
+"""Charts drawn for print: on axes of matplotlib, with its own line width and mark size."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """How figures for print look: their widths, type, text and legend, and the same bytes for the same figure.
 
-Decided here: two widths, a column of a paper (3.3 inches) and its page (6.9); two styles, `paper` and
-`slide`, which has the same widths and larger type and lines, since a slide shows a figure larger than it is.
-What draws takes its lines and marks from matplotlib's own settings, so that either style, or that of a
-notebook, holds. A name is shown as it is written: `$` begins no formula, and a leading `_` does not hide it.
+Lines and marks are sized by matplotlib's own settings, so that `paper`, `slide` or a notebook's style
+holds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Charts drawn for the page: each becomes the JSON of a plotly figure, made for white paper.
 
-`colours` has what a dark screen shows instead. Names and notes are escaped, since plotly reads a little HTML
-in them. Figures are plain dictionaries: plotly's script checks them where it draws, and making thousands of
-traces through plotly's Python classes would take seconds.
+Names are escaped, since plotly reads HTML in them. Figures are plain dictionaries: plotly's Python classes
+would take seconds for thousands of traces.
 """
 
 from __future__ import annotations

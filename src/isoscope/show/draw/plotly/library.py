@@ -1,8 +1,4 @@
-"""What draws the figures: plotly's script, of which there is one build; and how a page carries it.
-
-It is carried compressed, 1.9 MB of letters in place of 4.8. `page.js` unpacks it when the page is open, and
-the policy knows the SHA-256 of what must come out.
-"""
+"""Plotly's script, and how a page carries it: compressed, 1.9 MB of letters in place of 4.8."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """The weights of one head, picked by layer and head: its eigenvalues, ρ(t), and its measured attention.
 
-The forms are empty: `weights.js` fills them with the head that is picked. Predicted ρ and measured attention
-stand in two panels, never on one axis: ρ is a probability, attention is given in units of an even one, and
-only the places where the two are high or low can be compared. Decided here: of a head that has more
-eigenvalues than fit on the page those of largest |λ| are shown. The head shown first is the one that its
-weights localise most: of those in a regime that is decided, the one of largest |tr W|/‖W‖.
+Predicted ρ is a probability and attention is in units of an even one, so they never share an axis.
 """
 
 from __future__ import annotations

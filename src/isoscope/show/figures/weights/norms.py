@@ -1,7 +1,6 @@
 """The final norm on the page: the cloud at each of its stages and under each edit, and γ and β themselves.
 
-Stages stand on the axis in the order in which the norm applies them and are joined; edits stand apart, after
-them, hollow, since nothing passes from one to the next. Without data there are only the weights: a table.
+Stages are joined in the order in which the norm applies them; edits stand apart, after them, hollow.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The plane of trace and scale of W, every head a point in it, with the regimes drawn in.
+"""The plane of trace and scale of W, every head a point in it, with the regimes of Bao et al. 2024 drawn in.
 
-The regimes are those of Bao et al. 2024. A head is localised where |θ|/2 exceeds the deviation
-√(‖W‖²/3 + tr W²/4), θ = tr W; since −‖W‖² ≤ tr W² ≤ ‖W‖² that is sure where ‖W‖ < √(3/7)·|θ| and never so
-where ‖W‖ > √3·|θ|. Between the two, drawn pale, tr W² decides, and a head's colour says how. Decided here:
-θ has the scale asinh θ, which is straight near 0 and logarithmic far from it, and ‖W‖ a logarithmic one, both
-by hand, so that areas and labels have the same coordinates as points.
+A head is localised where |θ|/2 exceeds √(‖W‖²/3 + tr W²/4), θ = tr W; since −‖W‖² ≤ tr W² ≤ ‖W‖² that is
+sure where ‖W‖ < √(3/7)·|θ| and never so where ‖W‖ > √3·|θ|. The axes are asinh θ and log ‖W‖.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The sections of the page that weights have: localisation, vocabulary, the final norm.
-
-They are made of sites, not of measures: the vocabulary's section holds whatever was measured of a vocabulary
-matrix. Decided here: a section is there where one of its sites was measured, and stands before those of what
-was seen on data.
-"""
+"""The sections of the page on weights, by the sites they show: localisation, vocabulary, the final norm."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """The vocabulary on the page: a table of its matrices beside the hidden states, and their SVD scatters.
 
-Paper B measured vocabulary matrices, paper A hidden states: where both are in one run they stand in one
-table, column by column, so that the two can be read together. Decided here: the scatters have axes symmetric
-about the origin, and raw and centred of one matrix have one scale, so that what centring moves is seen; a
-few rows that lie far outside are cut off and counted in the panel's remark.
+Raw and centred of one matrix have one scale; rows that lie far outside are cut off and counted.
 """
 
 from __future__ import annotations
