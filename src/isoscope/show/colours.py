@@ -15,35 +15,24 @@ PAPER: Pair = ("#fefefd", "#16181c")
 ALARM: Pair = ("#b3261e", "#ff8a80")
 
 MODELS: tuple[Pair, ...] = (
-    ("#0072b2", "#56a9e0"),
-    ("#d55e00", "#f0803c"),
-    ("#009e73", "#2fc297"),
-    ("#b0568a", "#dd92bb"),
-    ("#c98500", "#e6a91f"),
-    ("#3b9bd4", "#8accf3"),
-    ("#555555", "#bbbbbb"),
-)
+    ("#0072b2", "#56a9e0"), ("#d55e00", "#f0803c"), ("#009e73", "#2fc297"), ("#b0568a", "#dd92bb"),
+    ("#c98500", "#e6a91f"), ("#3b9bd4", "#8accf3"), ("#555555", "#bbbbbb"),
+)  # fmt: skip
 """Okabe and Ito's, yellow left out and the pale ones a shade darker on paper."""
 
 MEASURES = MODELS[2:5]
 """For measures in one panel, so that none has the colour of the first or second model beside it."""
 
 AMOUNT: tuple[Pair, ...] = (
-    ("#f1f5f9", "#1f2730"),
-    ("#c3d8eb", "#1f435f"),
-    ("#83b1d9", "#2a6a9b"),
-    ("#3a7fb9", "#56a0d6"),
+    ("#f1f5f9", "#1f2730"), ("#c3d8eb", "#1f435f"), ("#83b1d9", "#2a6a9b"), ("#3a7fb9", "#56a0d6"),
     ("#0d3f75", "#cfe8ff"),
-)
+)  # fmt: skip
 """From nothing to all, for maps: one hue, so lightness alone tells; more stands out more on either ground."""
 
 SIGNED: tuple[Pair, ...] = (
-    ("#a04a00", "#ffb066"),
-    ("#e0a878", "#94622f"),
-    ("#f4f4f2", "#23272d"),
-    ("#86b0da", "#3a6994"),
+    ("#a04a00", "#ffb066"), ("#e0a878", "#94622f"), ("#f4f4f2", "#23272d"), ("#86b0da", "#3a6994"),
     ("#0b4a8f", "#8fcaff"),
-)
+)  # fmt: skip
 """From −1 through 0 to 1, for maps: orange and blue, which every kind of colour vision tells apart."""
 
 _VIRIDIS = (

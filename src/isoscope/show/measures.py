@@ -58,7 +58,6 @@ class Shown:
     curve: str = ""
     scale: str = ""
     null: str = ""  # the name of its null, where "an isotropic cloud" would mislead
-    unit: str = ""
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
     note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
@@ -68,75 +67,67 @@ class Shown:
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
 _USED, _ENTROPY = "Directions used", "Normalised entropy"
 _BUT_FIRST = "Normalised entropy over the keys but the first"
-COSINES = "Cosines"
 COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
 DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
 AGAIN = Shown()
 """A measure of another section that is shown here again."""
 
+
+def _plain(*measures: str) -> dict[str, Shown]:
+    return {measure: Shown() for measure in measures}
+
+
+def _shared(panel: str, **curves: str) -> dict[str, Shown]:
+    return {measure: Shown(panel=panel, curve=curve) for measure, curve in curves.items()}
+
+
 FAMILIES: dict[str, Family] = {
     "comparison": Family("Comparison", "Are the layers that drift further the more anisotropic ones?", {
-        "spearman_relative_drift": Shown(), "spearman_drift": Shown(), "pearson_relative_drift": Shown(),
-        "pearson_drift": Shown(),
+        **_plain("spearman_relative_drift", "spearman_drift", "pearson_relative_drift", "pearson_drift"),
     }),
     "directions": Family("Directions", "Do the vectors point the same way?", {
-        "mean_cosine_between": Shown(scale=COSINES),
-        "mean_cosine": Shown(beside="mean_cosine_between", scale=COSINES),
-        "rogue_contribution": Shown(scale=COSINES, note_is_value=True),
-        "cosine_variance": Shown(scale=COSINES),
+        "mean_cosine_between": Shown(scale="Cosines"),
+        "mean_cosine": Shown(beside="mean_cosine_between", scale="Cosines"),
+        "rogue_contribution": Shown(scale="Cosines", note_is_value=True),
+        "cosine_variance": Shown(scale="Cosines"),
     }),
     "drift": Family("Drift", "Is the cloud centred on the origin?", {
-        "relative_drift": Shown(), "mean_norm": Shown(),
-        "drift": Shown(instead="relative_drift"),
+        "relative_drift": Shown(), "mean_norm": Shown(), "drift": Shown(instead="relative_drift"),
     }),
     "spectrum": Family("Spectrum", "How many directions carry the variance?", {
-        "participation_ratio_split": Shown(scale=_USED, unit="dimensions"),
-        "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED, unit="dimensions"),
-        "effective_rank": Shown(scale=_USED, unit="dimensions"),
-        "rankme": Shown(beside="effective_rank", scale=_USED, unit="dimensions"),
-        "isoscore": Shown(scale="Shares"),
-        "isoscore_star": Shown(instead="isoscore"),
-        "top_share": Shown(scale="Shares", unit="share of variance"),
-        "stable_rank": Shown(instead="top_share", unit="dimensions"),
+        "participation_ratio_split": Shown(scale=_USED),
+        "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED),
+        "effective_rank": Shown(scale=_USED), "rankme": Shown(beside="effective_rank", scale=_USED),
+        "isoscore": Shown(scale="Shares"), "isoscore_star": Shown(instead="isoscore"),
+        "top_share": Shown(scale="Shares"), "stable_rank": Shown(instead="top_share"),
         "singular_entropy": Shown(),
     }),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
-        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", unit="1 is even"),
-        "sink_mass": Shown(
-            panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest",
-            unit="share of attention",
-        ),
-        "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS),
-        "effective_keys": Shown(unit="keys"),
-        "score_std": Shown(),
-        "attended_distance": Shown(unit="positions"),
-        "entropy": Shown(instead="normalised_entropy", unit="nats"),
-        "largest_score": Shown(instead="score_std"),
-        "attention_mass": Shown(),
+        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even"),
+        "sink_mass": Shown(panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest"),
+        "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS), "effective_keys": Shown(),
+        "score_std": Shown(), "attended_distance": Shown(), "entropy": Shown(instead="normalised_entropy"),
+        "largest_score": Shown(instead="score_std"), "attention_mass": Shown(),
     }, maps=("normalised_entropy", "sink_mass")),
     "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
-        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT, unit="1 is even"),
-        "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM),
-        "sink_mass": AGAIN,
+        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT),
+        "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM), "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
-        "drift_share": Shown(null="chance", unit="share of variance"),
+        "drift_share": Shown(null="chance"),
         "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
         "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
-        "cross_term": Shown(),
-        "entropy_without_drift": Shown(instead="normalised_entropy_without_drift", unit="nats"),
+        "cross_term": Shown(), "entropy_without_drift": Shown(instead="normalised_entropy_without_drift"),
     }, maps=("drift_share", "sink_mass", "sink_mass_without_drift")),
     "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
     "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
-        "query_relative_drift": Shown(panel="Relative drift of queries and keys", curve="queries"),
-        "key_relative_drift": Shown(panel="Relative drift of queries and keys", curve="keys"),
-        "query_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="queries"),
-        "key_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="keys"),
-        "query_key_cosine": Shown(colours="signed"),
-        "joint_direction": Shown(),
+        **_shared("Relative drift of queries and keys", query_relative_drift="queries",
+                  key_relative_drift="keys"),
+        **_shared("Anisotropy of queries and keys", query_anisotropy="queries", key_anisotropy="keys"),
+        "query_key_cosine": Shown(colours="signed"), "joint_direction": Shown(),
         "query_drift": Shown(instead="query_relative_drift"),
         "key_drift": Shown(instead="key_relative_drift"),
         "query_key_product": Shown(instead="query_key_cosine"),
@@ -147,32 +138,28 @@ FAMILIES: dict[str, Family] = {
         "largest_activation": Shown(note_is_value=True),
     }, folded=True),
     "tokens": Family("Tokens", "Are rare tokens elsewhere than frequent ones, and does context move them?", {
-        "mean_cosine_rare": Shown(panel=COSINE_BY_FREQUENCY, curve="rare"),
-        "mean_cosine_middle": Shown(panel=COSINE_BY_FREQUENCY, curve="in between"),
-        "mean_cosine_frequent": Shown(panel=COSINE_BY_FREQUENCY, curve="frequent"),
-        "relative_drift_rare": Shown(panel=DRIFT_BY_FREQUENCY, curve="rare"),
-        "relative_drift_middle": Shown(panel=DRIFT_BY_FREQUENCY, curve="in between"),
-        "relative_drift_frequent": Shown(panel=DRIFT_BY_FREQUENCY, curve="frequent"),
+        **_shared(COSINE_BY_FREQUENCY, mean_cosine_rare="rare", mean_cosine_middle="in between",
+                  mean_cosine_frequent="frequent"),
+        **_shared(DRIFT_BY_FREQUENCY, relative_drift_rare="rare", relative_drift_middle="in between",
+                  relative_drift_frequent="frequent"),
         "frequency_correlation": Shown(), "self_similarity_adjusted": Shown(),
         "self_similarity": Shown(instead="self_similarity_adjusted"),
     }, folded=True),
     "sequences": Family("Sequences", "How alike are the vectors of one sequence?", {
-        "intra_similarity_adjusted": Shown(),
-        "intra_similarity": Shown(instead="intra_similarity_adjusted"),
+        "intra_similarity_adjusted": Shown(), "intra_similarity": Shown(instead="intra_similarity_adjusted"),
         "rank_residual": Shown(),
     }, folded=True),
     "layers": Family("Layers", "Where does the arrangement change?", {
-        "cka_previous": Shown(panel="CKA with another layer", curve="the previous layer"),
-        "cka_first": Shown(panel="CKA with another layer", curve="the first layer"),
+        **_shared("CKA with another layer", cka_previous="the previous layer", cka_first="the first layer"),
     }, folded=True),
     "sample": Family("Neighbours", "What is the cloud like close up?", {
-        "intrinsic_dimension": Shown(panel="Dimensions among neighbours", curve="from 2 (TwoNN)"),
-        "local_dimension": Shown(panel="Dimensions among neighbours", curve="from 20"),
+        **_shared("Dimensions among neighbours", intrinsic_dimension="from 2 (TwoNN)",
+                  local_dimension="from 20"),
         "uniformity": Shown(), "cluster_cosine": Shown(),
     }, folded=True),
     "partition": Family("Partition function", "Would a softmax favour a direction?", {
-        "partition_isotropy_unit": Shown(panel="Partition isotropy", curve="in units of the mean norm"),
-        "partition_isotropy": Shown(panel="Partition isotropy", curve="as the vectors are"),
+        **_shared("Partition isotropy", partition_isotropy_unit="in units of the mean norm",
+                  partition_isotropy="as the vectors are"),
         "partition_isotropy_one_sign": Shown(instead="partition_isotropy"),
         "partition_isotropy_first": Shown(instead="partition_isotropy"),
         "partition_isotropy_second": Shown(instead="partition_isotropy"),
@@ -180,39 +167,27 @@ FAMILIES: dict[str, Family] = {
     }, folded=True),
     "query_key": Family("Localisation", "Where would each head look, by its weights alone?", {
         "trace": Shown(colours="unbounded, signed", note_is_value=True),
-        "frobenius": Shown(colours="unbounded"),
-        "symmetric_share": Shown(),
+        "frobenius": Shown(colours="unbounded"), "symmetric_share": Shown(),
         "propagation_agreement": Shown(colours="signed", note_is_value=True),
         "softmax_agreement": Shown(null="random weights", note_is_value=True),
-        "regime_density": Shown(null="even", note_is_value=True),
-        "walk_slope": Shown(null="standing still"),
-        "spectrum_mean": Shown(instead="trace"),
-        "spectrum_variance": Shown(null="random weights"),
-        "spectral_norm": Shown(null="random weights"),
-        "query_key_rank": Shown(null="random weights"),
-        "key_bias_norm": Shown(),
-        "trace_on_data": Shown(instead="trace", note_is_value=True),
-        "frobenius_on_data": Shown(instead="frobenius"),
-        "trace_square": Shown(instead="trace"),
+        "regime_density": Shown(null="even", note_is_value=True), "walk_slope": Shown(null="standing still"),
+        "spectrum_mean": Shown(instead="trace"), "spectrum_variance": Shown(null="random weights"),
+        "spectral_norm": Shown(null="random weights"), "query_key_rank": Shown(null="random weights"),
+        "key_bias_norm": Shown(), "trace_on_data": Shown(instead="trace", note_is_value=True),
+        "frobenius_on_data": Shown(instead="frobenius"), "trace_square": Shown(instead="trace"),
         "spectrum_variance_inside": Shown(instead="spectrum_variance"),
     }, maps=("trace", "frobenius", "symmetric_share", "propagation_agreement")),
     "vocabulary": Family("Vocabulary", "Do the rows of the matrices point the same way?", {
-        "frequency_norm_correlation": Shown(), "frequency_drift_correlation": Shown(),
+        **_plain("frequency_norm_correlation", "frequency_drift_correlation"),
     }),
     "norm": Family("The final norm", "What do its weights do to the cloud?", {
-        "norm_weight_size": Shown(), "norm_weight_outliers": Shown(), "norm_bias_size": Shown(),
-        "bias_vocabulary_cosine": Shown(), "weight_vocabulary_cosine": Shown(), "bias_cancels": Shown(),
-        "drift_removed_by_bias": Shown(),
+        **_plain("norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
+                 "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias"),
     }),
-    "live": Family(
-        "Batches that trained", "What do they show, dropout and all, and where do their gradients pull?",
-        folded=True,
-    ),
+    "live": Family("Batches that trained", "What do they show, dropout and all, and where do their gradients "
+                   "pull?", folded=True),
     "health": Family("Health", "What was left out?", {
-        "not_finite": Shown(unit="vectors"),
-        "zero_vectors": Shown(unit="vectors"),
-        "not_finite_rows": Shown(unit="queries"),
-        "blind_rows": Shown(unit="queries"),
+        **_plain("not_finite", "zero_vectors", "not_finite_rows", "blind_rows"),
     }),
 }  # fmt: skip
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
@@ -221,20 +196,16 @@ _TERMINAL = {
     "mean_cosine_between": TerminalColumn("cosine between\nsequences", bare=True),
     "mean_cosine": TerminalColumn("cosine\nall pairs", interval=False),
     "relative_drift": TerminalColumn("relative\ndrift", bare=True),
-    "drift": TerminalColumn("drift", bare=True),
-    "mean_norm": TerminalColumn("mean\nnorm", interval=False),
+    "drift": TerminalColumn("drift", bare=True), "mean_norm": TerminalColumn("mean\nnorm", interval=False),
     "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", interval=False),
     "effective_rank": TerminalColumn("effective\nrank", interval=False),
     "isoscore": TerminalColumn("IsoScore", interval=False),
     "normalised_entropy": TerminalColumn("attention\nentropy", interval=False, bare=True),
     "sink_mass": TerminalColumn("sink mass", interval=False),
     "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", interval=False, bare=True),
-    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True),
-    "trace": TerminalColumn("tr W"),
-    "frobenius": TerminalColumn("‖W‖"),
-    "spectrum_mean": TerminalColumn("mean\neigenvalue"),
-    "spectrum_variance": TerminalColumn("variance of\neigenvalues"),
-    "trace_on_data": TerminalColumn("tr W"),
+    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True), "trace": TerminalColumn("tr W"),
+    "frobenius": TerminalColumn("‖W‖"), "spectrum_mean": TerminalColumn("mean\neigenvalue"),
+    "spectrum_variance": TerminalColumn("variance of\neigenvalues"), "trace_on_data": TerminalColumn("tr W"),
     "frobenius_on_data": TerminalColumn("‖W‖"),
     "propagation_agreement": TerminalColumn("ρ(t) and attention\n(Spearman)"),
     "partition_isotropy_float32": TerminalColumn("isotropy\nas published"),
@@ -246,14 +217,12 @@ _TERMINAL = {
     "weight_vocabulary_cosine": TerminalColumn("cos(γ, mean\nof vocabulary)"),
     "bias_cancels": TerminalColumn("cos(β,\n−E[γ⊙x̂])"),
     "drift_removed_by_bias": TerminalColumn("drift\nβ removes"),
-}
+}  # fmt: skip
 
 SHOWN = {
     measure: replace(how, column=_TERMINAL.get(measure))
-    for family in FAMILIES.values()
-    for measure, how in dict(family.measures).items()
-    if how is not AGAIN
-}
+    for family in FAMILIES.values() for measure, how in dict(family.measures).items() if how is not AGAIN
+}  # fmt: skip
 """How measures are shown, by measure."""
 
 MAIN = (
@@ -297,8 +266,8 @@ _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family
 def how_shown(measure: str) -> Shown:
     """How a measure is shown: its line of the table, or the defaults.
 
-    >>> how_shown("entropy").unit, how_shown("new") == Shown()
-    ('nats', True)
+    >>> how_shown("entropy").instead, how_shown("new") == Shown()
+    ('normalised_entropy', True)
     """
     return SHOWN.get(measure, Shown())
 

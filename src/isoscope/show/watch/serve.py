@@ -32,14 +32,10 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@\s]+))(?::\d{1,5})?", re.IGN
 _KEPT = "private, max-age=31536000, immutable"  # its name changes with what is in it
 _NO_MORE: Mapping[str, str] = {}
 _ALWAYS = {
-    "Content-Security-Policy": NOTHING,
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
+    "Content-Security-Policy": NOTHING, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+}  # fmt: skip
 
 
 class PageServer(ThreadingHTTPServer):

@@ -34,36 +34,19 @@ def style(name: str = "paper") -> Any:
     """The settings of matplotlib for a style, for `matplotlib.rc_context`."""
     size = _TYPE[name]
     pen = size / _TYPE["paper"]
+    line, tick, ink = 0.6 * pen, 2.5 * pen, INK[0]
     return {
-        "font.family": "sans-serif",
-        "font.sans-serif": ["DejaVu Sans"],  # it comes with matplotlib: the same everywhere
-        "font.size": size,
-        "axes.titlesize": 1.1 * size,
-        "axes.labelsize": size,
-        "legend.fontsize": size,
-        "xtick.labelsize": 0.93 * size,
-        "ytick.labelsize": 0.93 * size,
-        "lines.linewidth": 1.1 * pen,
-        "lines.markersize": 2.8 * pen,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.linewidth": 0.6 * pen,
-        "axes.edgecolor": SOFT[0],
-        "axes.labelcolor": INK[0],
-        "text.color": INK[0],
-        "xtick.color": INK[0],
-        "ytick.color": INK[0],
-        "xtick.major.width": 0.6 * pen,
-        "ytick.major.width": 0.6 * pen,
-        "xtick.major.size": 2.5 * pen,
-        "ytick.major.size": 2.5 * pen,
-        "svg.fonttype": "none",  # text stays text
-        "pdf.fonttype": 42,
+        "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"],  # it comes with matplotlib
+        "font.size": size, "axes.labelsize": size, "legend.fontsize": size, "axes.titlesize": 1.1 * size,
+        "xtick.labelsize": 0.93 * size, "ytick.labelsize": 0.93 * size,
+        "lines.linewidth": 1.1 * pen, "lines.markersize": 2.8 * pen, "axes.linewidth": line,
+        "xtick.major.width": line, "ytick.major.width": line, "xtick.major.size": tick,
+        "ytick.major.size": tick, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.edgecolor": SOFT[0], "axes.labelcolor": ink, "text.color": ink, "xtick.color": ink,
+        "ytick.color": ink, "figure.facecolor": "white", "axes.facecolor": "white", "savefig.dpi": _DOTS,
+        "svg.fonttype": "none", "pdf.fonttype": 42,  # text stays text
         "svg.hashsalt": "isoscope",  # the same figure, the same file
-        "savefig.dpi": _DOTS,
-        "figure.facecolor": "white",
-        "axes.facecolor": "white",
-    }
+    }  # fmt: skip
 
 
 def saved(figure: Any, kind: str) -> bytes:
