@@ -9,11 +9,10 @@ import pandas as pd
 
 from isoscope.results.run import Run
 from isoscope.show.figures.clouds import MARKS, SERIES
-from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
 from isoscope.show.measures import FAMILIES, Told, family_of
 from isoscope.show.page.alarms import watch
 from isoscope.show.page.markup import rendered
-from isoscope.show.page.section import Section, explanations, section_of, trained_section
+from isoscope.show.page.section import Section, is_weighed, section_of, trained_section, weight_sections
 from isoscope.show.page.swept import Swept
 from isoscope.show.page.tables import MOST_ROWS, notes, table
 from isoscope.show.page.training import Training, is_training, probed, training
@@ -51,15 +50,14 @@ def page(
     sections = _families(rows, points, told, of) if sections is None else sections
     weighed = [] if of and swept else _weighed(run, rows, points, told)
     shown = table(listed, told)
-    panels = [panel for of_weights in weighed for panel in of_weights.panels]
-    panels += [panel for section in sections for panel in section.panels]
+    sections = [*weighed, *sections]
+    panels = [panel for section in sections for panel in section.panels]
     values = {
         "headline": headline(spoken) if said is None else said,
         "scale_of_words": SCALE_OF_WORDS,
         "scale_of_weights": SCALE_OF_WEIGHTS,
-        "weighed": [(section, explanations(section.measures, told)) for section in weighed],
         "sections": sections,
-        "foldable": bool(weighed) or not all(section.shown.folded for section in sections),
+        "foldable": not all(section.shown.folded for section in sections),
         "health": sentences(spoken, "health"),
         "notes": notes(noted, remarks),
         "table": shown,
@@ -79,7 +77,7 @@ def sections_of(
     rows: pd.DataFrame,
     facts: Mapping[str, Mapping[str, object]],
     points: pd.DataFrame | None = None,
-) -> list[Section | WeightSection]:
+) -> list[Section]:
     """The sections of the page of a run of no special kind, in order."""
     of = training(rows, facts, run.measures) if is_training(run, rows) else None
     told, rows = (of.told, of.site_rows()) if of else (run.measures, rows)
@@ -98,6 +96,6 @@ def _families(
     return [section for family in named if family != "health" and (section := make(family))]
 
 
-def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[WeightSection]:
+def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[Section]:
     length = run.question.get("length")  # of the sequences that regimes are stated for
-    return weight_sections(rows, points, told, length if isinstance(length, int) else None, sentences)
+    return weight_sections(rows, points, told, length if isinstance(length, int) else None)

@@ -9,12 +9,11 @@ from isoscope.show.draw.matplotlib.sheet import Offered
 from isoscope.show.figures.clouds import printed_clouds
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.weights.heads import printed_heads
-from isoscope.show.figures.weights.sections import WeightSection
 from isoscope.show.measures import MAIN
 from isoscope.show.page.section import Section
 from isoscope.show.readings import unique
 
-Sections = Sequence[Section | WeightSection]
+Sections = Sequence[Section]
 _NAMES = {"drift": "drift-and-norms", "layers": "arrangement", "sample": "neighbours"}
 """Sections whose figure has another name: these are names of measures, or of other figures."""
 _ALONG = {"steps": "step", "layers": "layer", "values": ""}
@@ -42,13 +41,12 @@ def offered(sections: Sections) -> dict[str, Offered]:
         _figure("plane", "every head by trace and scale of W, in the regimes", planes),
     ]
     for section in sections:
-        if isinstance(section, Section) and section.clouds:
+        if section.clouds:
             charts, grid = printed_clouds(section.clouds)
             says = "queries and keys of heads, those that lie furthest from the origin first"
             found.append(Offered("clouds", says, charts, grid=grid))
-        elif isinstance(section, WeightSection) and (heads := section.heads):
-            made = {name: printed_heads(heads, panel) for name, (panel, _) in _HEADS.items()}
-            found += [Offered(name, _HEADS[name][1], charts) for name, charts in made.items()]
+        if of := section.pictures:
+            found += [Offered(name, says, printed_heads(of, panel)) for name, (panel, says) in _HEADS.items()]
     for section in sections:
         name = _NAMES.get(section.family, section.id.replace("_", "-"))
         says = section.shown.asks or section.shown.heading
@@ -63,23 +61,18 @@ def offered(sections: Sections) -> dict[str, Offered]:
     return named
 
 
-def _lines(section: Section | WeightSection) -> list[Panel]:
+def _lines(section: Section) -> list[Panel]:
     """The panels of a section without maps of heads and forms of pictures."""
-    if isinstance(section, WeightSection):
-        return [*section.large, *section.small.panels]
     lines = [*section.large, *section.small]
     profile = section.profile and replace(section.profile, heading=f"{lines[0].heading} by layer")
     return [*lines, *([profile] if profile else [])]
 
 
-def _maps(section: Section | WeightSection) -> list[Panel]:
-    along = section.heads.panels if isinstance(section, Section) and section.heads else []
-    return [*section.maps, *along]
+def _maps(section: Section) -> list[Panel]:
+    return [*section.maps, *(section.heads.panels if section.heads else [])]
 
 
-def _by_measure(
-    sections: Sections, part: Callable[[Section | WeightSection], list[Panel]]
-) -> dict[str, list[Panel]]:
+def _by_measure(sections: Sections, part: Callable[[Section], list[Panel]]) -> dict[str, list[Panel]]:
     """The panels of each measure in the first section that shows it alone."""
     found: dict[str, list[Panel]] = {}
     for section in sections:

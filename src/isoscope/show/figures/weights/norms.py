@@ -33,11 +33,6 @@ SHOWN = (
 HEIGHT = 250
 
 
-def is_norm(kind: str) -> bool:
-    """Whether this kind of site is the norm, one of its stages or an edit of it."""
-    return kind == "norm" or kind.startswith("norm_")
-
-
 def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     """One panel per measure, the stages across, one colour per model; of several steps the last."""
     readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
