@@ -12,7 +12,7 @@ import pytest
 
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.charts import Chart
-from isoscope.show.draw.plotly.library import carried
+from isoscope.show.draw.plotly.charts import carried
 from isoscope.show.figures.heads_over_steps import MOST_HEADS, heads_over_steps
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
@@ -22,9 +22,14 @@ from isoscope.show.page.page import page
 from isoscope.show.page.section import trained_section
 from isoscope.show.page.training import is_training, training
 from isoscope.show.readings import read
-from isoscope.show.say.broken import first_not_finite, rows_while_whole, while_whole
-from isoscope.show.say.cost import cost, told_once
-from isoscope.show.say.training import changed
+from isoscope.show.say.training import (
+    changed,
+    cost,
+    first_not_finite,
+    rows_while_whole,
+    told_once,
+    while_whole,
+)
 from isoscope.show.say.words import headline
 from tests.show.drawn import figure_of
 from tests.show.made import a_run, row

@@ -28,8 +28,7 @@ from isoscope.show.page import page as rows_page
 from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.printed import Sections
 from isoscope.show.page.section import WEIGHED, Section, is_weighed, trained_section
-from isoscope.show.page.swept import Finding, Swept
-from isoscope.show.page.training import Training, training
+from isoscope.show.page.training import Finding, Swept, Training, training
 from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 

@@ -12,7 +12,7 @@ from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.readings import read
-from isoscope.show.say.broken import NOT_FINITE, first_not_finite, not_finite
+from isoscope.show.say.training import NOT_FINITE, Facts, first_not_finite, not_finite
 
 NEEDS = {
     "not_a_number": NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
@@ -20,8 +20,6 @@ NEEDS = {
     "drift_takes_over": ("drift_share",),
 }  # fmt: skip
 """The measures that an alarm reads, by the name of its function; any of them will do."""
-Facts = Mapping[str, Mapping[str, object]]
-"""What is known of each unit of a run."""
 _Kind = TypeVar("_Kind")
 
 

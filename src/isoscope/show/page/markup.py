@@ -19,8 +19,7 @@ from markupsafe import Markup, escape
 
 from isoscope.results.run import Run
 from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.show.draw.plotly.charts import figure
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.charts import carried, figure, library
 from isoscope.show.packed import written
 from isoscope.show.page.tables import NUMBERS, facts_table
 

@@ -16,9 +16,9 @@ from isoscope.show.figures.panels import Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.page.alarms import Facts, Mark, Watch, marked, recorded, watch
+from isoscope.show.page.alarms import Mark, Watch, marked, recorded, watch
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
-from isoscope.show.say.broken import rows_while_whole, while_whole
+from isoscope.show.say.training import Facts, rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
 
 KINDS_OF_RUN = ("training", "demo")
@@ -68,6 +68,31 @@ class Training:
     def marks(self) -> tuple[Mark, ...]:
         """The steps at which alarms began."""
         return () if self.watch is None else self.watch.marks
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a checkpoint, in one sentence."""
+
+    checkpoint: str
+    step: int | None
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the page shows of a sweep; without `training` its checkpoints have no steps to stand on."""
+
+    training: Training | None
+    findings: tuple[Finding, ...]
+    failed: tuple[tuple[str, str], ...]
+    examined: bool
+    count: int
+    total: int
+    about: str
+    ordered: bool = False  # whether their order can be told
+    signs: tuple[tuple[str, str], ...] = ()
 
 
 def probed(rows: pd.DataFrame) -> pd.DataFrame:

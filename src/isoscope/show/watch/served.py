@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.charts import carried, library
 from isoscope.show.page.markup import asset, content_policy, script_digest, templates
 
 _META = '<meta http-equiv="Content-Security-Policy" content="'
