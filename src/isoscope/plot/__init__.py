@@ -67,10 +67,7 @@ def layers(
     told: Told | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw a measure along the layers, with intervals and null; of one model at several steps a few of them.
-
-    Measures made to be compared share the axes. Where there is one site, values stand as dots.
-    """
+    """Draw a measure, or several together, along the layers; of one site as dots, of several steps a few."""
     asked = [measure] if isinstance(measure, str) or measure is None else list(measure)
     rows = pd.concat([_rows(frame, one, heads=False) for one in asked])
     shown = sorted(rows.loc[rows["value"].notna(), "step"].dropna().unique())
@@ -134,10 +131,10 @@ def clouds(
     ax: Axes | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw the queries and keys of one head, from points as `points()` gives them.
+    """Draw the queries and keys of one head on `shared`, `centred` or `random` axes.
 
-    `on` says on which axes: those that queries and keys share, `centred` or `random` ones. Without layer and
-    head it is the head whose means lie furthest from the origin; without a step the last.
+    Without layer and head it is the one whose means lie furthest from the origin; without a step the
+    last.
     """
     if on not in pictures.AXES:
         raise unknown_name("kind of axes", on, pictures.AXES)
@@ -158,10 +155,7 @@ def eigenvalues(
     ax: Axes | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw the eigenvalues of W of one head among those of its layer's other heads; equal scales.
-
-    `points` are those of a run of weights; without layer and head it is the first head.
-    """
+    """Draw the eigenvalues of W of one head, by default the first, among those of its layer's others."""
     return _of_weights(points, "spectrum", layer, head, ax, legend)
 
 
@@ -214,10 +208,7 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
 def _rows(
     frame: pd.DataFrame, measure: str | None, *, heads: bool, kinds: Sequence[str] = _PLACED
 ) -> pd.DataFrame:
-    """The rows of one measure at sites of these kinds, or at their heads; at least one has a value.
-
-    Without a measure it is the first of the most important that has a value, else the first of all.
-    """
+    """The rows of one measure at such sites, or their heads: by default the most important with a value."""
     rows, what = _checked(frame), "heads" if heads else "sites"
     rows = rows[(rows["head"].notna() == heads) & rows["kind"].isin(list(kinds))]
     known = unique(map(str, rows["measure"]))

@@ -27,11 +27,7 @@ _DOTS = {"curve": 6.0, "dots": 6.0}
 
 @dataclass(frozen=True)
 class Told:
-    """Hover text: a part in bold, the rest of its line, and further lines. Renderers escape all of it.
-
-    In the pattern of a series or a map `{x:.3g}`, `{y:.3g}`, `{z:.3g}`, `{step}`, `{low}`, `{high}` and
-    `{text}` stand for the numbers of the point.
-    """
+    """Hover text: bold, the rest of its line, further lines; in patterns `{x:.3g}`, `{step}` and so on."""
 
     bold: str
     rest: str = ""
@@ -42,11 +38,10 @@ class Told:
 class Series:
     """Points in order with their intervals, where they have some (NaN: not that one).
 
-    `x` are numbers, names for places side by side, or None for a gap. A `line` joins the points, with dots
-    where they have intervals; a `curve` always has dots; `dots` stand alone; a `thin` line is one of many;
-    `steps` is the outline of a histogram; a `band` is the area from low to high; an `arrow` ends with a head.
-    Intervals lie along y, or `across`; where they are `shaded` print draws a pale band and the page tells
-    them on hover. `steps` gives the training step of each point, and `ids` what a script knows it by.
+    `x` are numbers, names for places side by side, or None for a gap. A `curve` always has dots, a
+    `line` only with intervals; `steps` is the outline of a histogram, a `band` the area from low to
+    high. Intervals lie along y, or `across`; `shaded` ones are a pale band in print and told on hover
+    on the page. `ids` is what a script knows points by.
     """
 
     name: str
@@ -120,8 +115,8 @@ class Series:
 class Axis:
     """An axis: its name, range (powers of ten where `log`) and ticks, each a place and its text.
 
-    `floor`: it begins at 0. `zero`: a soft line stands at 0. `rows`: ticks are names of rows. `most`: about
-    how many ticks it has where none are given. `down`: it runs from top to bottom.
+    `floor`: it begins at 0. `zero`: a soft line stands at 0. `rows`: ticks name rows. `most`: about how
+    many ticks it has where none are given. `down`: it runs from top to bottom.
     """
 
     name: str = ""
@@ -141,9 +136,9 @@ class Axis:
 class Map:
     """Cells in lines, coloured from `low` to `high`: an amount, or `signed` around 0. NaN is an empty cell.
 
-    `bar` are the ticks of the colour bar. `told` is hover text per cell; else `pattern` is that of all, with
-    `text` as the text of a cell. The first line is on top unless the axis `up` says otherwise. `cuts` are
-    the lines before which a gap is drawn; `meta` is for the page's scripts.
+    `bar` are the ticks of the colour bar. `told` is hover text per cell, else `pattern` that of all,
+    with `text` for a cell's. Before the lines in `cuts` a gap is drawn; `meta` is for the page's
+    scripts.
     """
 
     x: Sequence[float | str]
@@ -198,13 +193,12 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Chart:
-    """Series on one pair of axes, `levels` and `uprights` dashed across by their names, or a map.
+    """Series on one pair of axes, `levels` and `uprights` dashed across by their names, or a map, or both.
 
-    A chart with both series and a map has the map below, on the same axis of x. Where series are `ordered`
-    (steps, strengths) so are the colours that they are given; else a name has one colour in all charts of a
-    claim. Series of one name have one colour and one line in the key. A `centred` chart has the origin in
-    its middle and one range on both axes; an `equal` one has one scale. `digits` are those that the page
-    writes of y, `margin` the room around it there, and `meta` is for its scripts.
+    Series of one name have one colour and one line in the key, the same in all charts of a claim; where
+    they are `ordered` the colours are too. A `centred` chart has the origin in its middle, an `equal`
+    one a single scale. `digits` are those that the page writes of y, `margin` its room there, and
+    `meta` is for its scripts.
     """
 
     title: str
@@ -258,11 +252,7 @@ class Chart:
 
     @property
     def filled(self) -> bool:
-        """Whether there is a single point of which both coordinates are there, or a cell of a map.
-
-        >>> [Chart("", "", "", [Series("a", [x], [y])]).filled for x, y in ((1.0, math.nan), (math.inf, 1.0))]
-        [False, False]
-        """
+        """Whether any point has two finite coordinates, or any cell of a map is a number."""
         points = [pair for one in self.series for pair in zip(one.x, one.y, strict=True)]
         cells = [z for line in self.map.cells for z in line] if self.map else []
         return any(_there(x) and _there(y) for x, y in points) or any(map(_there, cells))

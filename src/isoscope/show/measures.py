@@ -19,10 +19,7 @@ Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, 
 
 @dataclass(frozen=True)
 class Family:
-    """A section of the page: its heading, the question it answers, its measures in order.
-
-    `maps` are the measures that it draws as maps of layers and heads where there are rows of heads.
-    """
+    """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads."""
 
     heading: str
     asks: str
@@ -33,10 +30,7 @@ class Family:
 
 @dataclass(frozen=True)
 class TerminalColumn:
-    """A column of the terminal: its heading, and whether intervals are shown where there is room for them.
-
-    `bare`: values are shown without their null, which is 1 or near 0. `count`: values are whole numbers.
-    """
+    """A column of the terminal: `bare` without the null, which is 1 or near 0, `count` for whole numbers."""
 
     heading: str
     interval: bool = True
@@ -46,17 +40,13 @@ class TerminalColumn:
 
 @dataclass(frozen=True)
 class Shown:
-    """How one measure is shown; the defaults are for a measure that needs nothing special.
-
-    A measure with `panel` shares that panel with measures to compare it with; `curve` is its name there.
-    Measures of one `scale` share an axis where there is one site and they stand as dots.
-    """
+    """How one measure is shown; the defaults are for a measure that needs nothing special."""
 
     instead: str = ""  # not drawn where this measure is, which says the same or says it better
     beside: str = ""  # drawn dotted in the panel of this measure, where that has one curve only
-    panel: str = ""
-    curve: str = ""
-    scale: str = ""
+    panel: str = ""  # which it shares with measures to compare it with
+    curve: str = ""  # its name in that panel
+    scale: str = ""  # with which measures it shares an axis as dots, where there is one site
     null: str = ""  # the name of its null, where "an isotropic cloud" would mislead
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
@@ -322,10 +312,7 @@ def in_order(measures: Iterable[str], family: str) -> list[str]:
 
 
 def title_of(measure: str, told: Told) -> str:
-    """The measure's title as the run tells it, else its name in words, with a capital.
-
-    A letter that stands for something keeps its case: β has no capital that a reader would know.
-    """
+    """The measure's title as the run tells it, else its name in words, with a capital; β keeps its case."""
     title = name_of(measure, told)
     return title[:1].upper() + title[1:] if title[:1].isascii() else title
 

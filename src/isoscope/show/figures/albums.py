@@ -132,10 +132,7 @@ def of_last_unit(heads: Mapping[Head, object]) -> list[Head]:
 def known_of_heads(
     rows: pd.DataFrame | None, measures: Collection[str]
 ) -> dict[SiteHead, dict[str, SiteReading]]:
-    """What is known of each head at the last step, by measure.
-
-    It is empty where rows are of several models: nothing says of which of them the last unit is.
-    """
+    """What is known of each head at the last step, by measure; nothing where there are several models."""
     if rows is None:
         return {}
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(list(measures))])

@@ -106,10 +106,7 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
 
 
 def framed_cloud(lines: Sequence[Sequence[float | None]]) -> Chart:
-    """The points of one panel of an album, with the origin in the middle of axes that say how far they reach.
-
-    What matters of a cloud is where it lies against its size, and vectors grow a hundredfold in training.
-    """
+    """The points of one panel of an album, the origin in the middle of axes that say how far they reach."""
     qx, qy, kx, ky = ([math.nan if v is None else v for v in line] for line in lines[:4])
     chart = cloud({"query": (qx, qy), "key": (kx, ky)})
     there = [abs(v) for v in (*qx, *qy, *kx, *ky) if math.isfinite(v)]

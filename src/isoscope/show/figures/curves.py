@@ -74,10 +74,7 @@ def curves(
     apart: float = 0.0,
     height: int = HEIGHT,
 ) -> Chart:
-    """Curves along layers or steps, one per group; `beside` is a second measure, drawn dotted.
-
-    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other.
-    """
+    """Curves along layers or steps, one per group, `apart` of the axis aside; one `beside` them, dotted."""
     own = [r for group in groups.values() for r in group]
     places = [at(r, along) for r in own]
     aside = apart * (max(places) - min(places)) if own else 0.0
@@ -196,10 +193,7 @@ def rows_of_dots(
     numbers: Sequence[str] = (),
     keyed: bool = True,
 ) -> Chart:
-    """Rows of dots with their intervals, the null a grey bar; dots of one name are one series.
-
-    `zero`: a dashed line stands at 0. `numbers` are written at the right edge, one per row.
-    """
+    """Rows of dots with intervals, the null a grey bar; `zero`: a line at 0; `numbers` at the right edge."""
     series = []
     nulls = [one for one in dots if math.isfinite(one.number.null)]
     if nulls:

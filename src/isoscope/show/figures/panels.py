@@ -81,10 +81,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Plan:
-    """How readings become curves: along what, and what the shade of a curve stands for.
-
-    `kinds` are those that get panels apart: self-attention and cross-attention where there are both.
-    """
+    """How readings become curves: along what, what a curve's shade is, and kinds that get panels apart."""
 
     along: str
     shades: tuple[str, ...]

@@ -31,11 +31,10 @@ def page(
     said: str | None = None,
     swept: Swept | None = None,
 ) -> str:
-    """The text of `report.html`.
+    """The text of `report.html`, by default with a section per family and the headline of the rows.
 
-    `facts` is what is known of each unit (its "notes" are shown as notes), `points` those of its pictures.
-    Where `sections` are given they stand in place of one per family, and `said` is the headline. Of a sweep
-    `swept` is what stands on top, with the rows of its steps as a training run has them.
+    `facts` is what is known of each unit, `points` those of its pictures. Of a sweep `swept` is what
+    stands on top, with the rows of its steps as a training run has them.
     """
     of = swept.training if swept else training(rows, facts, run.measures) if is_training(run, rows) else None
     told, total, spoken, listed, noted = run.measures, swept.total if swept else len(rows), rows, rows, rows

@@ -37,8 +37,7 @@ _GRADIENTS = ("query_gradient_share", "key_gradient_share")
 class Training:
     """What all sections of the page share: rows of the steps drawn, their readings, axis, colours, alarms.
 
-    `every` has the rows of sites at all steps: figures leave steps out, and sentences must not. `spoken` are
-    those of them that sentences can turn on.
+    `every` has the rows of sites at all steps; `spoken` are those of them that sentences can turn on.
     """
 
     rows: pd.DataFrame

@@ -88,10 +88,7 @@ def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
 
 
 def find_sinks(found: list[SiteReading]) -> tuple[list[SiteReading], list[SiteReading]]:
-    """The layers whose sink the mean query carries, and those where it stays.
-
-    A layer is in neither where an interval or a control is missing.
-    """
+    """The layers whose sink the mean query carries, and those where it stays; neither without intervals."""
     carried, stays = [], []
     for sink in of(found, "sink_mass"):
         without, random = (_at(found, f"sink_mass_without_{what}", sink) for what in ("drift", "random"))

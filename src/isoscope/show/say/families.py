@@ -168,10 +168,7 @@ Part = str | tuple[str, ...] | Callable[[list[SiteReading]], list[str]]
 
 @dataclass(frozen=True)
 class Family:
-    """What is said of each model at its last step, of these kinds of site; () for every kind.
-
-    Where `split`, each kind has its own sentences: self-attention, then cross-attention.
-    """
+    """What is said of each model at its last step at these sites; where `split`, of each kind apart."""
 
     parts: tuple[Part, ...]
     kinds: tuple[str, ...] = PLACES

@@ -29,7 +29,7 @@ Facts = Mapping[str, Mapping[str, object]]
 def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: str = "") -> str:
     """The sentence on one measure, `name` as a sentence has it; empty where no site is read at both ends.
 
-    Without `spanned` the steps have been named before. `of` is the model, where it is to be named.
+    Unless `spanned`, the steps have been named before. `of` is the model, where it is to be named.
     """
     found = [r for r in while_whole(found) if r.known and r.head is None]
     pairs = _pairs(found)
@@ -108,10 +108,7 @@ def not_finite(first: SiteReading) -> str:
 
 
 def while_whole(readings: list[SiteReading]) -> list[SiteReading]:
-    """Without the steps after the last one that has all the values that any step has.
-
-    A run that ends in NaN is told by what it was before, not by the few sites that are left.
-    """
+    """Without the steps after the last one that has all the values that any step has: the run broke there."""
     values = Counter(r.step for r in readings if r.known and r.kind != "training" and r.step is not None)
     most = max(values.values(), default=0)
     last = max((step for step, count in values.items() if count == most), default=None)

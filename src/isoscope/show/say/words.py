@@ -75,8 +75,8 @@ def sentences(rows: pd.DataFrame, family: str) -> str:
 def grade(reading: SiteReading) -> str:
     """The word this reading earns: one of `GRADES`, "untold" or, without an interval, "unsure".
 
-    An interval under the null is untold too: over independent sequences the mean cosine is a squared
-    length and cannot be negative, so a value below 0 is chance or a matter of this sample.
+    An interval under the null is untold too: the mean cosine of independent sequences is a squared
+    length.
     """
     if not reading.bounded:
         return "unsure"

@@ -124,10 +124,7 @@ class Watch:
             return ""
 
     def keep_looking(self, stop: threading.Event, say: Callable[[str], None] = lambda trouble: None) -> None:
-        """Look until told to stop; draws only while somebody asks, and the first page.
-
-        `say` is told what is waited for or went wrong when that changes; empty where nothing is any more.
-        """
+        """Look until told to stop, while somebody asks; `say` is told what is wrong when that changes."""
         said = ""
         while not stop.is_set():
             began = time.monotonic()

@@ -40,10 +40,10 @@ _LETTER = 0.56  # of the size of type: the width of a letter, on average
 
 @dataclass(frozen=True)
 class Offered:
-    """A figure that a run has: what it is called, one line on it, and its charts, the first first.
+    """A figure of a run: its name, one line on it, and its charts, the first first.
 
-    `alone` where it shows one measure and is called by its name. A `grid` is a table of charts with so many
-    columns, which is drawn whole in either width.
+    `alone` where it shows one measure and is called by its name. A `grid` has so many columns in either
+    width.
     """
 
     name: str

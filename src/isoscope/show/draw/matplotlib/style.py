@@ -103,10 +103,7 @@ def small(part: float = 0.8) -> float:
 
 
 def keys_of(axes: Iterable[Any]) -> dict[str, Any]:
-    """What a legend of these axes holds: a mark a name, in order; of very many the first, and how many more.
-
-    A name stands with a space before it where matplotlib would hide it.
-    """
+    """The marks of a legend of these axes by name; of very many the first, and how many more."""
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}

@@ -59,10 +59,7 @@ def eigenvalues(points: Given | None = None) -> Chart:
 
 
 def lines(panel: str, points: Given | None = None) -> Chart:
-    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1.
-
-    Without points it is a form, in which the page's script puts those of the head that is picked.
-    """
+    """One line a series along the keys, even attention at 1; without points a form that a script fills."""
     series = [
         Series(
             name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),

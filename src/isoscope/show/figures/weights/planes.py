@@ -62,10 +62,7 @@ AREAS: dict[str, tuple[Pair, Pair]] = {
 
 
 def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
-    """A panel for each model, kind of attention, and trace: of the weights alone, and with data in.
-
-    `length` is the T of the regimes; without it the area of even attention, which hangs on it, is left out.
-    """
+    """A panel per model, kind of attention and trace; `length` is the T of the area of even attention."""
     asked = [*TRACES, *TRACES.values()]
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(QUERY_KEY)])
     readings = [r for r in readings if r.known]
