@@ -10,16 +10,12 @@ from typing import Any, Literal
 from isoscope.formatting import short
 from isoscope.show.colours import ALARM, AMOUNT, MODELS, SIGNED, SOFT, Pair, sequence
 
-HEIGHT, LARGE = 240, 360
-"""Pixels of a panel, and of one that stands out."""
-NULL = "null"
-"""What the null is called in a key."""
+HEIGHT, LARGE = 240, 360  # pixels of a panel, and of one that stands out
+NULL = "null"  # what the null is called in a key
 MARKS = ("circle", "square", "diamond")
-DASHES = ("solid", "dash", "dot")
-"""When colours come again, marks and dashes do not."""
+DASHES = ("solid", "dash", "dot")  # when colours come again, marks and dashes do not
 MOST_TICKS = 8
 LAYER = "layer"
-
 Style = Literal["line", "curve", "dots", "thin", "steps", "band", "arrow"]
 _PENS = {"line": 2.0, "curve": 2.0, "dots": 0.0, "thin": 1.0, "steps": 1.6, "band": 0.0, "arrow": 1.8}
 _DOTS = {"curve": 6.0, "dots": 6.0}

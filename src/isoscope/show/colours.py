@@ -7,7 +7,6 @@ ground. No colour may be the first of two different pairs, since the page swaps 
 from __future__ import annotations
 
 Pair = tuple[str, str]
-
 INK: Pair = ("#1f2328", "#e6e6e3")
 SOFT: Pair = ("#6a7076", "#9aa0a6")
 GRID: Pair = ("#e7e6e2", "#30343a")

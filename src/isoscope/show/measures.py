@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Told = Mapping[str, Mapping[str, object]]
-"""What a run tells of its measures: `run.measures`."""
-
+Told = Mapping[str, Mapping[str, object]]  # what a run tells of its measures: `run.measures`
 Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, signed"]
 
 
@@ -59,8 +57,7 @@ _USED, _ENTROPY = "Directions used", "Normalised entropy"
 _BUT_FIRST = "Normalised entropy over the keys but the first"
 COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
 DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
-AGAIN = Shown()
-"""A measure of another section that is shown here again."""
+AGAIN = Shown()  # a measure of another section that is shown here again
 
 
 def _plain(*measures: str) -> dict[str, Shown]:

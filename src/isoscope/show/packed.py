@@ -13,14 +13,11 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1024
-"""Cells of a map below which it is not worth it."""
-MANY = 32
-"""Points of a cloud from which on it is."""
+LEAST = 1024  # cells of a map below which it is not worth it
+MANY = 32  # points of a cloud from which on it is
 LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _GAP = len(LETTERS) ** 2 - 1  # the last level is no number but a cell that is not there
 _SHADES = 500  # levels that the colours of a map must have at least
-
 Cells = Sequence[Sequence[float | None]]
 
 

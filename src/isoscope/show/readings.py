@@ -15,9 +15,7 @@ from isoscope.results.reading import Reading
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
 ATTENTION = ("attention", "cross_attention")
-QUERY_KEY = ("query_key", "cross_query_key")
-"""The weights of attention: queries and keys of every head."""
-
+QUERY_KEY = ("query_key", "cross_query_key")  # the weights of attention: queries and keys of every head
 LAYERED = ("layer", *ATTENTION, *QUERY_KEY)
 """Kinds of site that are numbered, and stand on the axis at their number."""
 

@@ -19,15 +19,10 @@ from isoscope.show.figures.step_axis import spaced
 from isoscope.show.packed import line
 from isoscope.show.readings import SiteReading, at_last, models, read
 
-MOST = 60_000
-"""Points of one album that a page carries."""
-
-Head = tuple[int, str, int, int]
-"""A head: the number of its unit, the kind of site, layer and head."""
-SiteHead = tuple[str, int, int]
-"""The kind of site, layer and head."""
-Line = list[list[float | None]]
-"""x and y of one series."""
+MOST = 60_000  # points of one album that a page carries
+Head = tuple[int, str, int, int]  # a head: the number of its unit, the kind of site, layer and head
+SiteHead = tuple[str, int, int]  # the kind of site, layer and head
+Line = list[list[float | None]]  # x and y of one series
 Points = TypeVar("Points", list[Line], dict[str, Line])
 
 

@@ -17,9 +17,7 @@ from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
 HEIGHT = 320
-LEAST_DECADES = 0.7
-"""A logarithmic axis shows at least so much, so that it has ticks."""
-
+LEAST_DECADES = 0.7  # a logarithmic axis shows at least so much, so that it has ticks
 ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
 UP = "mean_cosine"
 

@@ -13,10 +13,8 @@ from isoscope.show.charts import HEIGHT, Axis, Chart, Label, Series, Told, turne
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.readings import LAYERED, SiteReading, unique
 
-MOST_ASIDE = 0.12
-"""Of a layer: curves further aside would look as if one followed the other."""
-LOG_SPAN = 8.0
-"""Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
+MOST_ASIDE = 0.12  # of a layer: curves further aside would look as if one followed the other
+LOG_SPAN = 8.0  # counts and lengths that span more than this factor, nulls included, get a logarithmic scale
 _WRAPPED = 56  # letters of a line of a note
 _ROW, _ENDS = 24, 64  # pixels of a row of changes, and of its ends
 

@@ -22,9 +22,7 @@ ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}
 _AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
 _CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels: a head where there are few, where there are many, and all
 _BELOW, _ABOVE = 44, 20
-
-Cells = dict[tuple[int, int], list[float]]
-"""Of each layer and head, its value at every step."""
+Cells = dict[tuple[int, int], list[float]]  # of each layer and head, its value at every step
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,9 @@ from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read
 
-CELL = 22
-"""Pixels a layer where there are few; many share `TALLEST`."""
-
+CELL = 22  # pixels a layer where there are few; many share `TALLEST`
 TALLEST = 420
-GAP_UNTIL = 48
-"""With more layers or heads than this, cells have no gap between them."""
-
+GAP_UNTIL = 48  # with more layers or heads than this, cells have no gap between them
 MOST_TOLD = 4096
 """Of more cells each tells its value and its head alone: with all, 200 layers of 128 heads took 32 MB."""
 

@@ -30,14 +30,9 @@ from isoscope.show.measures import (
 )
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, models, read, steps, unique
 
-LARGEST = "mean_cosine_between"
-"""The measure whose panel is the largest: the headline speaks of it."""
-
-MOST_CURVES = 12
-"""More steps than this are an axis, not curves."""
-
-APART = 0.01
-"""Curves of measures in one panel stand so much of the axis aside: about four pixels."""
+LARGEST = "mean_cosine_between"  # the measure whose panel is the largest: the headline speaks of it
+MOST_CURVES = 12  # more steps than this are an axis, not curves
+APART = 0.01  # curves of measures in one panel stand so much of the axis aside: about four pixels
 
 KINDS = {
     "attention": "self-attention", "cross_attention": "cross-attention",

@@ -16,10 +16,8 @@ from isoscope.show.charts import Axis
 Item = TypeVar("Item")
 MOST_STEPS = 80
 MOST_TICKS = 8
-_EARLY = 0.25
-"""Where more than half of the steps lie in so much of the way, the axis is logarithmic."""
-_APART = 0.09
-"""Of the axis: ticks nearer than that would run into each other."""
+_EARLY = 0.25  # where more than half of the steps lie in so much of the way, the axis is logarithmic
+_APART = 0.09  # of the axis: ticks nearer than that would run into each other
 
 
 @dataclass(frozen=True)

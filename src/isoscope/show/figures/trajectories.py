@@ -19,12 +19,9 @@ from isoscope.show.readings import ATTENTION, PLACES, SiteReading
 MOST_LINES = 13
 MOST_KEYS = 7
 HEIGHT, LARGE = 230, 390
-_MARKED = 12
-"""Up to so many steps a line has a mark at each."""
-_ALIKE = 0.03
-"""Nulls that differ by less of the axis are drawn as one line."""
-OWN = MODELS[0]
-"""The colour of the loop's own numbers, which are of no layer."""
+_MARKED = 12  # up to so many steps a line has a mark at each
+_ALIKE = 0.03  # nulls that differ by less of the axis are drawn as one line
+OWN = MODELS[0]  # the colour of the loop's own numbers, which are of no layer
 
 
 @dataclass(frozen=True)

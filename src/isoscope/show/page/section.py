@@ -34,7 +34,6 @@ _SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}  # measures of
 _ALONG = (*PLACES, *ATTENTION, "training")
 """Where a family is followed; weights, which have the same measures, have sections of their own."""
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
-
 Explanation = tuple[str, str, tuple[tuple[str, str], ...]]
 """A measure's name, its title, and the parts of its explanation."""
 

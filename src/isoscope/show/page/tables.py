@@ -12,11 +12,8 @@ from isoscope.formatting import ABSENT, short
 from isoscope.show.measures import Told, how_shown, title_of
 from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, unique, where
 
-MOST_ROWS = 1500
-"""More rows make a browser slow; the page says how many it leaves out and where they are."""
-
-NUMBERS = ("step", "value", "null", "95 % interval", "n")
-"""Columns set to the right."""
+MOST_ROWS = 1500  # more rows make a browser slow; the page says how many it leaves out and where they are
+NUMBERS = ("step", "value", "null", "95 % interval", "n")  # columns set to the right
 _KINDS = ("layer", "output", "cloud", *ATTENTION, *QUERY_KEY)
 
 

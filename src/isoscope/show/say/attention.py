@@ -12,26 +12,13 @@ from isoscope.formatting import plain, short, spread, two
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.say.shapes import capital, percent, ranged
 
-WELL_ABOVE = 3.0
-"""A sink takes at least this many times the attention that chance gives one key,"""
-
-LEAST_SINK = 0.05
-"""and exceeds chance by at least this share of the attention."""
-
-LEFT = 0.1
-"""The sink is gone where at most this part of what was above chance is left without the mean query."""
-
-KEPT = 0.5
-"""The sink stays where at least this part of what was above chance is left."""
-
-STILL = 0.25
-"""The control stays where it moves less than this part of what subtracting the mean query does."""
-
-CLEAN = 0.2
-"""A cross term further from 0 is reported: the drift share is then no clean split."""
-
-TIMES_CHANCE = 2.0
-"""A drift share of less than this many times its null is not in the headline."""
+WELL_ABOVE = 3.0  # a sink takes at least this many times the attention that chance gives one key,
+LEAST_SINK = 0.05  # and exceeds chance by at least this share of the attention
+LEFT = 0.1  # the sink is gone where at most this part of what was above chance is left without the mean query
+KEPT = 0.5  # the sink stays where at least this part of what was above chance is left
+STILL = 0.25  # the control stays where it moves less than this part of what subtracting the mean query does
+CLEAN = 0.2  # a cross term further from 0 is reported: the drift share is then no clean split
+TIMES_CHANCE = 2.0  # a drift share of less than this many times its null is not in the headline
 
 
 def drift(found: list[SiteReading]) -> list[str]:

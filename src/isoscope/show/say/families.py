@@ -25,9 +25,7 @@ from isoscope.show.readings import (
 from isoscope.show.say import attention, weights
 from isoscope.show.say.shapes import MOST_NAMED, Line, capital, lowered, one_end, ranged
 
-MOST_TOLD = 3
-"""The number of models that have a sentence; the figure shows the others."""
-
+MOST_TOLD = 3  # the number of models that have a sentence; the figure shows the others
 _ISOTROPIC, _CHANCE = "; an isotropic cloud has {null}", "; chance gives {null}"
 _OVER = ", minus that of any two vectors, is {range}"
 LINES = {

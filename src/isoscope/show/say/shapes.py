@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from isoscope.formatting import short
 from isoscope.show.readings import SiteReading, ends, nulls, numbered, where
 
-MOST_NAMED = 4
-"""Up to this number models are named one by one; more are described by their range."""
-
+MOST_NAMED = 4  # up to this number models are named one by one; more are described by their range
 STRONG = 0.5
 """The mean cosine is ‖mean of x/‖x‖‖²: above .5 the shared direction outweighs all the rest together."""
 
-WEAK = 0.1
-"""Below .1 the shared direction holds less than a tenth of the squared length: a convention."""
-
+WEAK = 0.1  # below .1 the shared direction holds less than a tenth of the squared length: a convention
 GRADES = ("strongly anisotropic", "anisotropic", "weakly anisotropic")
 
 

@@ -19,11 +19,8 @@ from isoscope.show.say.shapes import places
 TURN = 0.25
 """A turn on the way lies outside both ends by more than this part of the change, or else of the size."""
 NOT_FINITE = ("not_finite", "not_finite_rows")
-
-Pair = tuple[SiteReading, SiteReading]
-"""A site at the first step and at the last."""
-Facts = Mapping[str, Mapping[str, object]]
-"""What is known of each unit of a run."""
+Pair = tuple[SiteReading, SiteReading]  # a site at the first step and at the last
+Facts = Mapping[str, Mapping[str, object]]  # what is known of each unit of a run
 
 
 def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: str = "") -> str:

@@ -13,17 +13,10 @@ from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
 from isoscope.show.say.shapes import STRONG, WEAK, capital, graded
 
-LEAST = 0.01
-"""A mean cosine of a vocabulary nearer to that of random directions is not called anisotropic."""
-
-WALK = 0.5
-"""Inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk."""
-
-CHANCE = 0.05
-"""A head's own predictions agree better than those of other heads where p is at most this."""
-
-ALONG = 0.3
-"""A cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2."""
+LEAST = 0.01  # a mean cosine of a vocabulary nearer to that of random directions is not called anisotropic
+WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk
+CHANCE = 0.05  # a head's own predictions agree better than those of other heads where p is at most this
+ALONG = 0.3  # a cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2
 
 SCALE_OF_WORDS = (
     "The regimes are those of Bao et al. 2024, for inputs that walk at random and sequences that grow long; "

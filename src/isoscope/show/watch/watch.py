@@ -25,16 +25,13 @@ from isoscope.results.store import read_unit
 from isoscope.show.say.words import CLAIM
 from isoscope.show.watch.served import Served, waiting_page, watched_page
 
-PAUSE = 0.25
-"""Seconds between two looks at the folder; after a page that took long, a quarter of that."""
+PAUSE = 0.25  # seconds between two looks at the folder; after a page that took long, a quarter of that
 _OF_LATE = 15.0  # seconds: who has not asked for so long has gone
 _AGAIN = 5.0  # seconds until what failed is tried again though no file has changed
 _LONGEST = 240  # characters of a reason
 _PARTS = ("rows", "points")
 _MOST = 2  # numbers of the loop's own in a line on newer rows
-
-State = tuple[tuple[str, int, int], ...]
-"""Name, size and time (ns) of every file that the page is read from."""
+State = tuple[tuple[str, int, int], ...]  # name, size and time (ns) of every file that the page is read from
 
 
 @dataclass(frozen=True)

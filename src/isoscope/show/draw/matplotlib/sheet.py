@@ -25,8 +25,7 @@ from isoscope.show.draw.matplotlib.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_LINES = 3
-"""Lines of panels that a figure has at most."""
+MOST_LINES = 3  # lines of panels that a figure has at most
 _SIDES, _TALL = (
     300,
     400,

@@ -17,8 +17,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.show.charts import NULL
 from isoscope.show.colours import INK, SOFT
 
-WIDTHS = {"single": 3.3, "double": 6.9}
-"""Inches of a figure: one column of a paper, and its page."""
+WIDTHS = {"single": 3.3, "double": 6.9}  # inches of a figure: one column of a paper, and its page
 STYLES = ("paper", "slide")
 KINDS = ("pdf", "svg", "png")
 MOST_KEYS = 16

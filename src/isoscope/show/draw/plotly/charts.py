@@ -21,8 +21,7 @@ from isoscope.show.colours import ALARM, GRID, INK, PAPER, SOFT
 
 Figure = dict[str, Any]
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
-_LINES, _BELOW = (0.44, 1.0), (0.0, 0.34)
-"""Where lines and the map below them stand, as parts of the height."""
+_LINES, _BELOW = (0.44, 1.0), (0.0, 0.34)  # where lines and the map below them stand, as parts of the height
 _CUT = {"color": PAPER[0], "width": 2}
 _NAMES = 15  # letters of a place's name that stand level; a longer one is slanted
 _BESIDE = 34  # letters of all of them together

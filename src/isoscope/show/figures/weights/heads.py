@@ -20,9 +20,7 @@ from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import UNDECIDED, regime_of
 
 HEIGHT = 300
-_PRINTED = 6
-"""Heads of a printed figure."""
-
+_PRINTED = 6  # heads of a printed figure
 THIS, OTHERS = ("this head", MODELS[0]), ("the layer’s other heads", SOFT)
 LINES: dict[str, dict[str, tuple[str, Pair]]] = {
     "predicted": {"predicted": ("W of this head", MODELS[0]), "random": ("random W", SOFT)},
@@ -32,9 +30,7 @@ LINES: dict[str, dict[str, tuple[str, Pair]]] = {
 
 _MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
 _DASHES = {"random": "dash", "softmax": "dot"}
-
-Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
-"""x and y of each series."""
+Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]  # x and y of each series
 _FORM = ([0.0], [0.0])
 _HEADINGS = {
     "spectrum": "Eigenvalues of W",

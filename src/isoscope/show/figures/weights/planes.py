@@ -23,26 +23,17 @@ from isoscope.show.regimes import REGIMES, TRACES, regime_of
 HEIGHT = 460
 REMARKS = {"trace": "a mark is a head, W its W_Q W_Kᵀ / √(width of a head)", "trace_on_data": ""}
 HEADINGS = {"trace": "Every head by its weights", "trace_on_data": "Every head, the inputs’ increments in"}
-
 SURE, NEVER = math.sqrt(3 / 7), math.sqrt(3)
 """‖W‖/|θ| under which a head is localised whatever tr W², and above which it never is."""
 
-NOWHERE = 10 * math.sqrt(12)
-"""From this ‖W‖ on the signal vanishes: ≫ √12, taken as ten times."""
-
-TURN = 2.0
-"""|θ| up to which the late or early half is attended to, and above which places near the middle."""
-
-EVENLY = 0.1
-"""Up to this ‖W‖, and from 10/T on, half the signal passes everywhere where θ is nearly 0."""
-
+NOWHERE = 10 * math.sqrt(12)  # from this ‖W‖ on the signal vanishes: ≫ √12, taken as ten times
+TURN = 2.0  # |θ| up to which the late or early half is attended to, and above which places near the middle
+EVENLY = 0.1  # up to this ‖W‖, and from 10/T on, half the signal passes everywhere where θ is nearly 0
 LEAST, MOST, FAR = 0.03, 60.0, 12.0
 """‖W‖ and |θ| that are in the picture whatever the heads, so that the regimes around them are."""
 
 _EVEN = 0.012  # half the width of the area of even attention, of asinh θ
-
-Pairs = list[tuple[SiteReading, SiteReading]]
-"""The trace and the scale of each head."""
+Pairs = list[tuple[SiteReading, SiteReading]]  # the trace and the scale of each head
 
 _RING = Series(
     "chosen", [None], [None], style="dots", size=18, hollow=True, colour=INK, opacity=1, keyed=False

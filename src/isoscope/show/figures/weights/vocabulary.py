@@ -42,8 +42,7 @@ ROUNDED = 1e-5
 """A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
 
 HEIGHT = 340
-CUT = 0.995
-"""The share of the rows that a scatter shows at least: the scale is theirs."""
+CUT = 0.995  # the share of the rows that a scatter shows at least: the scale is theirs
 
 
 @dataclass(frozen=True)
