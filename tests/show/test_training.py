@@ -13,7 +13,7 @@ import pytest
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.charts import carried
-from isoscope.show.figures.heads_over_steps import MOST_HEADS, heads_over_steps
+from isoscope.show.figures.maps import MOST_HEADS, heads_over_steps
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isoscope.show.figures.heads_over_steps import heads_over_steps
+from isoscope.show.figures.maps import heads_over_steps
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of
 from isoscope.show.page.section import WEIGHED, Section, explanations

@@ -11,8 +11,7 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
-from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
-from isoscope.show.figures.maps import maps
+from isoscope.show.figures.maps import HeadsOverSteps, heads_over_steps, maps
 from isoscope.show.figures.panels import Panel, figures
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights import norms, planes, vocabulary
