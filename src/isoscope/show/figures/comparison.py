@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import SOFT, Pair
-from isoscope.show.figures.curves import from_zero
+from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
@@ -60,14 +61,10 @@ def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> C
         series.append(square)
     for at, (name, pair) in enumerate(colours.items()):
         own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
-        drift, cosine = [x for x, _ in own], [y for _, y in own]
-        series.append(
-            Series(
-                name, [r.value for r in drift], [r.value for r in cosine], [r.low for r in cosine],
-                [r.high for r in cosine], style="curve", width=1, size=8, colour=pair, edge=pair,
-                mark=turned(at)[1], hollow=[*map(_begins, own)], told=[_told(*dot, label) for dot in own],
-            )
-        )  # fmt: skip
+        line = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)
+        told = [_told(*dot, label) for dot in own]
+        look = replace(line, width=1, size=8, edge=pair, mark=turned(at)[1], hollow=[*map(_begins, own)])
+        series.append(replace(look, told=told))
     up = Axis("mean cosine", range=_span([y.value for _, y in dots], False))
     return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
 

@@ -38,21 +38,16 @@ def wants_log(own: Sequence[SiteReading]) -> bool:
 def range_of(own: Sequence[SiteReading], log: bool) -> tuple[float, float]:
     """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
     shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
-    if log:
-        shown = [math.log10(v) for v in shown if v > 0]
-        room = 0.06 * (max(shown) - min(shown))
-        return min(shown) - room, max(shown) + room
-    low, high = min(0.0, *shown), max(0.0, *shown)
-    room = 0.06 * ((high - low) or 1.0)
-    return low - room, high + room
+    ends = [math.log10(v) for v in shown if v > 0] if log else [0.0, *shown]
+    room = 0.06 * ((max(ends) - min(ends)) or float(not log))
+    return min(ends) - room, max(ends) + room
 
 
 def from_zero(values: Sequence[float]) -> tuple[float, float]:
     """The range of an axis that begins or ends at 0, or holds it, with room where values are."""
     shown = [0.0, *filter(math.isfinite, values)]
-    low, high = min(shown), max(shown)
-    room = 0.06 * ((high - low) or 1.0)
-    return low - (room if low < 0 else 0.0), high + room
+    room = 0.06 * ((max(shown) - min(shown)) or 1.0)
+    return min(shown) - (room if min(shown) < 0 else 0.0), max(shown) + room
 
 
 def value_axis(own: Sequence[SiteReading]) -> Axis:
@@ -101,15 +96,21 @@ def _curve(
     deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
     shown: list[SiteReading | None] = []
     for before, point in zip([None, *points], points, strict=False):
-        leaps = before is not None and before.kind == "layer" and point.kind != "layer"
-        if along == "layer" and leaps and before is not None and before.layer != deepest:
-            shown.append(None)
+        leaps = before is not None and before.kind == "layer" and before.layer != deepest
+        shown += [None] if along == "layer" and leaps and point.kind != "layer" else []
         shown.append(point)
-    known = [r if r and r.bounded and r.known else None for r in shown]
+    return series_of(name, shown, [at(r, along) + shift if r else None for r in shown], colour)
+
+
+def series_of(
+    name: str, readings: Sequence[SiteReading | None], x: Sequence[float | None], colour: Pair
+) -> Series:
+    """Readings as a curve with their intervals and hover text; None is a gap."""
+    known = [r if r and r.bounded and r.known else None for r in readings]
     return Series(
-        name, [at(r, along) + shift if r else None for r in shown], [r.value if r else None for r in shown],
-        [r.low if r else math.nan for r in known], [r.high if r else math.nan for r in known], "curve",
-        [telling(r) if r else Told("") for r in shown], colour=colour,
+        name, x, [r.value if r else None for r in readings], [r.low if r else math.nan for r in known],
+        [r.high if r else math.nan for r in known], "curve",
+        [telling(r) if r else Told("") for r in readings], colour=colour,
     )  # fmt: skip
 
 
@@ -118,20 +119,19 @@ def _nulls(
 ) -> list[Series]:
     """One dashed line where all curves have the same null, else one for each in its colour."""
     lines = {
-        name: {at(r, along): r.null for r in group if math.isfinite(r.null) and r.known}
+        name: {at(r, along): r.null for r in sorted(group, key=lambda r: at(r, along))
+               if math.isfinite(r.null) and r.known}
         for name, group in groups.items()
-    }
+    }  # fmt: skip
     shared: dict[int, float] = {}
     for line in lines.values():
         shared = line | shared
     alike = all(
         math.isclose(null, shared[x], rel_tol=1e-2, abs_tol=1e-9)
-        for line in lines.values()
-        for x, null in line.items()
-    )
-    drawn = [(SOFT, shared)] if alike else [(colours[name], line) for name, line in lines.items()]
-    ordered = [(pair, dict(sorted(line.items()))) for pair, line in drawn if line]
-    return [charts.null_line(list(line), list(line.values()), pair) for pair, line in ordered]
+        for line in lines.values() for x, null in line.items()
+    )  # fmt: skip
+    drawn = [(SOFT, dict(sorted(shared.items())))] if alike else [(colours[k], v) for k, v in lines.items()]
+    return [charts.null_line(list(line), list(line.values()), pair) for pair, line in drawn if line]
 
 
 def at(reading: SiteReading, along: str) -> int:
@@ -195,27 +195,29 @@ def rows_of_dots(
     series = []
     nulls = [one for one in dots if math.isfinite(one.number.null)]
     if nulls:
-        at_null = [one.number.null for one in nulls], [-float(one.row) for one in nulls]
-        told = [one.told for one in nulls]
-        look = Series(charts.NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
-        series.append(replace(look, size=2 * size))
-    for name in unique(one.name for one in dots):
-        own = [one for one in dots if one.name == name]
-        hollow = [one.hollow for one in own]
-        read_ = [one.number for one in own]
         series.append(
             Series(
-                name, [r.value for r in read_], [-float(one.row) for one in own],
-                [r.low if r.bounded else math.nan for r in read_],
-                [r.high if r.bounded else math.nan for r in read_], "dots", [one.told for one in own],
+                charts.NULL, [one.number.null for one in nulls], [-float(one.row) for one in nulls],
+                style="dots", told=[one.told for one in nulls], colour=SOFT, mark="line-ns", opacity=1,
+                size=2 * size,
+            )
+        )  # fmt: skip
+    for name in unique(one.name for one in dots):
+        own = [one for one in dots if one.name == name]
+        hollow, numbers_ = [one.hollow for one in own], [one.number for one in own]
+        series.append(
+            Series(
+                name, [r.value for r in numbers_], [-float(one.row) for one in own],
+                [r.low if r.bounded else math.nan for r in numbers_],
+                [r.high if r.bounded else math.nan for r in numbers_], "dots", [one.told for one in own],
                 colour=own[0].colour, size=size, mark=own[0].mark, bar=own[0].bar, across=True, opacity=1,
                 hollow=hollow[0] if len(set(hollow)) == 1 else hollow, keyed=keyed,
             )
         )  # fmt: skip
     ticks = [(-float(i), name) for i, name in enumerate(names)]
     up = Axis(range=(0.4 - max(1, len(names)), 0.6), ticks=ticks, rows=True, grid=False)
-    labels = [Label(None, -float(i), text) for i, text in enumerate(numbers)]
-    uprights = ((0.0, ""),) if zero else ()
     return Chart(
-        "", x, up, series, height=height, labels=labels, uprights=uprights, margin=margin or {"b": 26}
-    )
+        "", x, up, series, height=height, margin=margin or {"b": 26},
+        labels=[Label(None, -float(i), text) for i, text in enumerate(numbers)],
+        uprights=((0.0, ""),) if zero else (),
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.readings import read
-from isoscope.show.say.training import NOT_FINITE, Facts, first_not_finite, not_finite
+from isoscope.show.say.course import NOT_FINITE, Facts, first_not_finite, not_finite
 
 NEEDS = {
     "not_a_number": NOT_FINITE, "entropy_collapse": ("normalised_entropy",),

@@ -18,7 +18,7 @@ from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
 from isoscope.show.page.alarms import Mark, Watch, marked, recorded, watch
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
-from isoscope.show.say.training import Facts, rows_while_whole, while_whole
+from isoscope.show.say.course import Facts, rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
 
 KINDS_OF_RUN = ("training", "demo")

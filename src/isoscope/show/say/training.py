@@ -1,26 +1,18 @@
-"""The sentences on a training run: how a measure changed, where it broke, and what looking at it took.
+"""How a measure changed from the first step to the last, and where it turned, in one sentence.
 
 Two steps differ where their intervals do not overlap; without intervals nothing is claimed about chance.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from math import inf
-
-import numpy as np
-import pandas as pd
-
 from isoscope.formatting import spread, two
-from isoscope.show.readings import ATTENTION, SiteReading, steps
+from isoscope.show.readings import SiteReading, steps
+from isoscope.show.say.course import while_whole
 from isoscope.show.say.shapes import places
 
 TURN = 0.25
 """A turn on the way lies outside both ends by more than this part of the change, or else of the size."""
-NOT_FINITE = ("not_finite", "not_finite_rows")
 Pair = tuple[SiteReading, SiteReading]  # a site at the first step and at the last
-Facts = Mapping[str, Mapping[str, object]]  # what is known of each unit of a run
 
 
 def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: str = "") -> str:
@@ -88,70 +80,3 @@ def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
 def _apart(one: SiteReading, other: SiteReading) -> bool:
     """Whether intervals do not overlap; where neither has one, numbers are all there is."""
     return one.apart(other) or not (one.bounded or other.bounded)
-
-
-def first_not_finite(readings: Iterable[SiteReading]) -> SiteReading | None:
-    """Where NaN or Inf was first seen: at the first step, first along the way of the data."""
-    bad = [r for r in readings if r.measure in NOT_FINITE and r.head is None and r.value > 0]
-    return min(bad, key=lambda r: (r.step or 0, r.place, r.kind not in ATTENTION), default=None)
-
-
-def not_finite(first: SiteReading) -> str:
-    """The same as a sentence, without its point."""
-    what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
-    of = f" of {first.n:,}"
-    at = "" if first.step is None else f" at step {first.step:,},"
-    return f"NaN or Inf was first seen{at} in {first.site} ({first.value:,.0f}{of} {what})"
-
-
-def while_whole(readings: list[SiteReading]) -> list[SiteReading]:
-    """Without the steps after the last one that has all the values that any step has: the run broke there."""
-    values = Counter(r.step for r in readings if r.known and r.kind != "training" and r.step is not None)
-    most = max(values.values(), default=0)
-    last = max((step for step, count in values.items() if count == most), default=None)
-    return [r for r in readings if last is None or r.step is None or r.step <= last]
-
-
-def rows_while_whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same of rows: of a long run they are too many to be read one by one."""
-    values = rows.loc[np.isfinite(rows["value"].astype(float)) & (rows["kind"] != "training"), "step"]
-    counts = values.value_counts()
-    if counts.empty:
-        return rows
-    return rows[rows["step"].isna() | (rows["step"] <= counts[counts == counts.max()].index.max())]
-
-
-def cost(facts: Facts) -> str:
-    """How much looking added to the time of training; empty where that is not recorded.
-
-    >>> cost({"step 000000": {}, "step 000009": {"budget": {"share spent": 0.0173}}})
-    'Looking added 1.7 % to the time of training up to step 9, the last look.'
-    """
-    booked = [unit for unit, known in facts.items() if known.get("budget")]
-    last = max(booked, key=_step, default="")
-    budget = facts[last]["budget"] if last else None
-    share = budget.get("share spent") if isinstance(budget, Mapping) else None
-    if not isinstance(share, float | int):
-        return ""
-    until = "" if _step(last) == inf else f" up to step {_step(last):,.0f}, the last look"
-    return f"Looking added {100 * share:.{0 if share >= 0.1 else 1}f} % to the time of training{until}."
-
-
-def told_once(facts: Facts) -> dict[str, dict[str, object]]:
-    """Facts with the note on the budget at the last unit only: every unit repeats it, with newer numbers."""
-    last = max((unit for unit, known in facts.items() if known.get("budget note")), key=_step, default="")
-    return {
-        unit: {**known, "notes": [n for n in _notes(known) if unit == last or n != known.get("budget note")]}
-        for unit, known in facts.items()
-    }
-
-
-def _step(unit: str) -> float:
-    """The step of a unit by its name, as a number: as text, "step 1000000" stands before "step 999999"."""
-    number = unit.rpartition(" ")[2]
-    return int(number) if number.isdecimal() else inf
-
-
-def _notes(known: Mapping[str, object]) -> list[object]:
-    told = known.get("notes")
-    return [told] if isinstance(told, str) else list(told) if isinstance(told, list | tuple) else []

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, product
 
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import NULL, Axis, Chart, Series
+from isoscope.show.charts import NULL, Axis, Chart, Series, Style
 from isoscope.show.colours import MODELS, SOFT, Pair
-from isoscope.show.figures.curves import from_zero, telling
+from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, in_order, title_of
 from isoscope.show.readings import SiteReading, latest, models, read, unique
@@ -38,14 +39,11 @@ def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
     own = latest([r for r in readings if r.known])
     colours = dict(zip(models(own), cycle(MODELS), strict=False))
-    by_measure = {m: [r for r in own if r.measure == m] for m in SHOWN}
-    if by_measure["mean_cosine_between"]:
-        del by_measure["mean_cosine"]
-    key = tuple(colours.items()) if len(colours) > 1 else ()
+    key, there = tuple(colours.items()) if len(colours) > 1 else (), {r.measure for r in own}
+    shown = [m for m in SHOWN if m in there and (m != "mean_cosine" or "mean_cosine_between" not in there)]
+    charts = [_chart([r for r in own if r.measure == m], colours) for m in shown]
     return tuple(
-        Panel((m,), title_of(m, told), "", _chart(mine, colours), key)
-        for m, mine in by_measure.items()
-        if mine
+        Panel((m,), title_of(m, told), "", chart, key) for m, chart in zip(shown, charts, strict=True)
     )
 
 
@@ -57,7 +55,7 @@ def _label(kind: str) -> str:
 def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
-    edits = [kind for kind in EDITS if kind in kinds] + [k for k in kinds if k not in {**STAGES, **EDITS}]
+    edits = [kind for kind in unique([*EDITS, *kinds]) if kind in kinds and kind not in STAGES]
     place = {kind: float(at) for at, kind in enumerate(ordered)}
     place |= {kind: len(ordered) + 0.5 + at for at, kind in enumerate(edits)}
     nulls = {place[r.kind]: r.null for r in own if math.isfinite(r.null)}
@@ -67,12 +65,9 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     ]
     for (name, pair), group in product(colours.items(), (ordered, edits)):
         mine = sorted((r for r in own if r.model == name and r.kind in group), key=lambda r: place[r.kind])
-        drawn = Series(
-            name, [place[r.kind] for r in mine], [r.value for r in mine], [r.low for r in mine],
-            [r.high for r in mine], "curve" if group is ordered else "dots", colour=pair, size=8,
-            hollow=group is edits, opacity=1, told=[telling(r) for r in mine],
-        )  # fmt: skip
-        series += [drawn] if mine else []
+        drawn = series_of(name, mine, [place[r.kind] for r in mine], pair)
+        style: Style = "curve" if group is ordered else "dots"
+        series += [replace(drawn, style=style, size=8, hollow=group is edits, opacity=1)] if mine else []
     wrapped = ["\n".join(textwrap.wrap(_label(kind), 9, break_long_words=False)) for kind in place]
     across = Axis(range=(-0.5, max(place.values()) + 0.5), ticks=[*zip(place.values(), wrapped, strict=True)])
     up = Axis(range=from_zero([v for r in own for v in (r.value, r.null, r.low, r.high)]))
@@ -82,9 +77,9 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
 def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:
     """The norm's own numbers: model where there are several, measure, value, null, note."""
     own = latest([r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.known])
-    several, lines = len(models(own)) > 1, []
-    ordered = in_order((r.measure for r in own), "norm")
-    for r in sorted(own, key=lambda r: (models(own).index(r.model), ordered.index(r.measure))):
-        null = short(r.null) if math.isfinite(r.null) else ""
-        lines.append((r.model if several else "", title_of(r.measure, told), short(r.value), null, r.note))
-    return lines
+    names, ordered = models(own), in_order((r.measure for r in own), "norm")
+    return [
+        (r.model if len(names) > 1 else "", title_of(r.measure, told), short(r.value),
+         short(r.null) if math.isfinite(r.null) else "", r.note)
+        for r in sorted(own, key=lambda r: (names.index(r.model), ordered.index(r.measure)))
+    ]  # fmt: skip
