@@ -253,10 +253,9 @@ class Chart:
         cells = [z for line in self.map.cells for z in line] if self.map else []
         return any(_there(x) and _there(y) for x, y in points) or any(map(_there, cells))
 
-    def named(self, title: str = "", y: str = "", x: str = "") -> Chart:
-        """The chart with a title and names of its axes, where they are given."""
-        across = replace(self.across, name=x) if x else self.x
-        return replace(self, title=title or self.title, x=across, y=replace(self.up, name=y) if y else self.y)
+    def named(self, title: str = "", y: str = "") -> Chart:
+        """The chart with a title and a name of its axis of y, where they are given."""
+        return replace(self, title=title or self.title, y=replace(self.up, name=y) if y else self.y)
 
 
 def _there(at: float | str | None) -> bool:

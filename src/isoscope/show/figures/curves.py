@@ -58,15 +58,9 @@ def value_axis(own: Sequence[SiteReading]) -> Axis:
 
 
 def curves(
-    groups: Mapping[str, Sequence[SiteReading]],
-    colours: Mapping[str, Pair],
-    along: str,
-    *,
-    beside: Sequence[SiteReading] = (),
-    up: Axis | None = None,
-    apart: float = 0.0,
-    height: int = HEIGHT,
-) -> Chart:
+    groups: Mapping[str, Sequence[SiteReading]], colours: Mapping[str, Pair], along: str, *, up: Axis,
+    beside: Sequence[SiteReading] = (), apart: float = 0.0, height: int = HEIGHT,
+) -> Chart:  # fmt: skip
     """Curves along layers or steps, one per group, `apart` of the axis aside; one `beside` them, dotted."""
     own = [r for group in groups.values() for r in group]
     places = [at(r, along) for r in own]
@@ -80,7 +74,7 @@ def curves(
     if beside:
         line = _curve(beside[0].measure.replace("_", " "), beside, beside, along, 0.0, SOFT)
         series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
-    return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
+    return Chart("", _axis(own, along), up, series, height=height)
 
 
 def _curve(
@@ -180,17 +174,10 @@ def rows_of_changes(names: Sequence[str], dots: Sequence[Dot], name: str) -> Cha
 
 
 def rows_of_dots(
-    names: Sequence[str],
-    dots: Sequence[Dot],
-    x: Axis,
-    *,
-    size: float = 10,
-    height: int = HEIGHT,
-    margin: Mapping[str, int] | None = None,
-    zero: bool = False,
-    numbers: Sequence[str] = (),
+    names: Sequence[str], dots: Sequence[Dot], x: Axis, *, height: int, size: float = 10,
+    margin: Mapping[str, int] | None = None, zero: bool = False, numbers: Sequence[str] = (),
     keyed: bool = True,
-) -> Chart:
+) -> Chart:  # fmt: skip
     """Rows of dots with intervals, the null a grey bar; `zero`: a line at 0; `numbers` at the right edge."""
     series = []
     nulls = [one for one in dots if math.isfinite(one.number.null)]

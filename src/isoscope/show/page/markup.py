@@ -40,18 +40,12 @@ def rendered(
     """
     script = "".join(map(asset, _SCRIPTS))
     return templates().get_template(template).render(
-        values,
-        run=run,
-        right=NUMBERS,
-        question=facts_table(run.question),
-        versions=facts_table(run.versions),
+        values, run=run, right=NUMBERS,
+        question=facts_table(run.question), versions=facts_table(run.versions),
         facts=[(unit, lines) for unit, known in facts.items() if (lines := facts_table(known, without))],
-        css=Markup(asset("page.css")),
-        library=Markup(carried()),
-        script=Markup(script),
+        css=Markup(asset("page.css")), library=Markup(carried()), script=Markup(script),
         policy=content_policy(library(), script),
-        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])),
-        embedded_json=embedded_json,
+        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])), embedded_json=embedded_json,
         figure_json=lambda panel: embedded_json(written(figure(panel.chart))),
     )  # fmt: skip
 
@@ -99,12 +93,8 @@ def _unbroken(value: object) -> object:
 def templates() -> jinja2.Environment:
     """The environment of templates: it escapes what is put into them, and a missing value is an error."""
     made = jinja2.Environment(
-        finalize=_unbroken,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(asset),
-    )
+        finalize=_unbroken, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, loader=jinja2.FunctionLoader(asset),
+    )  # fmt: skip
     made.filters["coded"] = coded
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
@@ -16,7 +16,7 @@ from isoscope.show.page.section import Section, is_weighed, section_of, trained_
 from isoscope.show.page.tables import MOST_ROWS, notes, table
 from isoscope.show.page.training import Swept, Training, is_training, probed, training
 from isoscope.show.readings import unique
-from isoscope.show.say.course import cost, told_once
+from isoscope.show.say.course import Facts, cost, told_once
 from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
 from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 
@@ -24,7 +24,7 @@ from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 def page(
     run: Run,
     rows: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
+    facts: Facts,
     points: pd.DataFrame | None = None,
     *,
     sections: Sequence[Section] | None = None,
@@ -51,30 +51,20 @@ def page(
     sections = [*weighed, *sections]
     panels = [panel for section in sections for panel in section.panels]
     values = {
-        "headline": headline(spoken) if said is None else said,
-        "scale_of_words": SCALE_OF_WORDS,
-        "scale_of_weights": SCALE_OF_WEIGHTS,
-        "sections": sections,
-        "foldable": not all(section.shown.folded for section in sections),
-        "health": sentences(spoken, "health"),
-        "notes": notes(noted, remarks),
-        "table": shown,
-        "total": total,
-        "table_of": "" if len(shown) == total else left_out,
-        "went_wrong": went_wrong,
+        "headline": headline(spoken) if said is None else said, "sections": sections, "swept": swept,
+        "foldable": not all(section.shown.folded for section in sections), "went_wrong": went_wrong,
+        "scale_of_words": SCALE_OF_WORDS, "scale_of_weights": SCALE_OF_WEIGHTS,
         "of_steps": swept.about if swept else f"{of.axis.said()} {cost(facts)}".strip() if of else "",
-        "swept": swept,
+        "health": sentences(spoken, "health"), "notes": notes(noted, remarks),
+        "table": shown, "total": total, "table_of": "" if len(shown) == total else left_out,
         "marks": [(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
-    }
+    }  # fmt: skip
     colours = [pair for panel in panels for pair in panel.chart.colours]
     return rendered("page.html", run, facts, colours, values)
 
 
 def sections_of(
-    run: Run,
-    rows: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
-    points: pd.DataFrame | None = None,
+    run: Run, rows: pd.DataFrame, facts: Facts, points: pd.DataFrame | None = None
 ) -> list[Section]:
     """The sections of the page of a run of no special kind, in order."""
     of = training(rows, facts, run.measures) if is_training(run, rows) else None

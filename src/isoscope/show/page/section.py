@@ -97,18 +97,12 @@ def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, fami
     shown, covered = _measures(rows, family, told)
     if not (made.panels or mapped) or not covered:
         return None
+    large, small = ([p for p in made.panels if (p.measures[0] == CLAIM) is first] for first in (True, False))
     return Section(
-        family,
-        _shown(family),
-        small=[p for p in made.panels if p.measures[0] != CLAIM],
-        words=sentences(rows[rows["measure"].isin(shown)], family),
-        key=dict(made.key),
-        maps=mapped,
-        explained=explanations(covered, told),
-        large=[p for p in made.panels if p.measures[0] == CLAIM],
-        across=made.across,
+        family, _shown(family), small, sentences(rows[rows["measure"].isin(shown)], family), dict(made.key),
+        mapped, explanations(covered, told), large, made.across,
         clouds=album(points, rows) if family == "queries" else None,
-    )
+    )  # fmt: skip
 
 
 def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> Section | None:
@@ -128,20 +122,12 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
         found = read(of.every[(of.every["measure"] == m) & of.every["kind"].isin(_ALONG)])
         changes += filter(None, [changed(found, name_of(m, of.told), spanned=not changes)])
     return Section(
-        family,
-        _shown(family),
-        small=small,
-        words=sentences(rows[rows["measure"].isin(shown)], family),
-        key=dict(of.places.key),
-        maps=maps(of.last_rows(), family, of.told) if clouds else (),
-        explained=explanations(covered, of.told),
-        large=large,
-        clouds=clouds,
-        places=of.places,
-        changes="\n".join(changes),
+        family, _shown(family), small, sentences(rows[rows["measure"].isin(shown)], family),
+        dict(of.places.key), maps(of.last_rows(), family, of.told) if clouds else (),
+        explanations(covered, of.told), large, clouds=clouds, places=of.places, changes="\n".join(changes),
         profile=profile(of, named[0]) if family == "directions" and named else None,
         heads=heads.each(lambda panel: marked(panel, of.axis, of.marks)) if heads else None,
-    )
+    )  # fmt: skip
 
 
 def is_weighed(kind: str) -> bool:
@@ -208,9 +194,6 @@ def _shown(family: str) -> Family:
 
 def explanations(measures: Iterable[str], told: Told) -> tuple[Explanation, ...]:
     """Those of these measures that the run explains: name, title, and each part of the explanation."""
-    parts = {
-        m: tuple((key, str(told[m][key])) for key in _EXPLAINED if told[m].get(key))
-        for m in measures
-        if m in told
-    }
-    return tuple((m, title_of(m, told), part) for m, part in parts.items() if part)
+    named = [m for m in dict.fromkeys(measures) if m in told]
+    parts = [tuple((key, str(told[m][key])) for key in _EXPLAINED if told[m].get(key)) for m in named]
+    return tuple((m, title_of(m, told), part) for m, part in zip(named, parts, strict=True) if part)

@@ -38,16 +38,12 @@ def _line(reading: SiteReading, title: str) -> dict[str, Cell]:
     kind = _KINDS.index(reading.kind) if reading.kind in _KINDS else len(_KINDS)
     place = 10**8 * kind + 10**4 * reading.place + (-1 if reading.head is None else reading.head)
     return {
-        "model": Cell(reading.model),
-        "step": _number(reading.step),
-        "site": Cell(reading.site, place=str(place)),
-        "measure": Cell(title),
-        "value": _number(reading.value),
-        "null": _number(reading.null),
+        "model": Cell(reading.model), "step": _number(reading.step),
+        "site": Cell(reading.site, place=str(place)), "measure": Cell(title),
+        "value": _number(reading.value), "null": _number(reading.null),
         "95 % interval": Cell(reading.interval or ABSENT, place=_key(reading.low)),
-        "n": _number(reading.n),
-        "note": Cell(reading.note),
-    }
+        "n": _number(reading.n), "note": Cell(reading.note),
+    }  # fmt: skip
 
 
 def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list[tuple[str, str]]:
