@@ -60,13 +60,9 @@ def figures(
 
 
 def layers(
-    frame: pd.DataFrame,
-    measure: str | Sequence[str] | None = None,
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
+    frame: pd.DataFrame, measure: str | Sequence[str] | None = None, *, ax: Axes | None = None,
+    told: Told | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
     """Draw a measure, or several together, along the layers; of one site as dots, of several steps a few."""
     asked = [measure] if isinstance(measure, str) or measure is None else list(measure)
     rows = pd.concat([_rows(frame, one, heads=False) for one in asked])
@@ -82,21 +78,16 @@ def layers(
 
 
 def steps(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
+    frame: pd.DataFrame, measure: str | None = None, *, ax: Axes | None = None, told: Told | None = None,
     legend: bool = True,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw a measure of one model along the steps, with intervals and null: one line per layer."""
     rows = _one_model(_rows(frame, measure, heads=False, kinds=(*_PLACED, "training")))
     own = [r for r in read(rows) if r.step is not None]
     if not own:
         raise IsoscopeError("there is nothing to draw along steps: these rows have none.")
-    first = own[0].kind
-    if first in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
-        own = [r for r in own if r.kind == first]
+    if own[0].kind in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
+        own = [r for r in own if r.kind == own[0].kind]
     axis = step_axis(r.step for r in own if r.step is not None)
     places = depths(read(_checked(frame).drop_duplicates(["kind", "layer"])))
     shown = [r for r in own if r.step in axis.steps]
@@ -104,13 +95,9 @@ def steps(
 
 
 def heads(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    kind: str | None = None,
-    ax: Axes | None = None,
+    frame: pd.DataFrame, measure: str | None = None, *, kind: str | None = None, ax: Axes | None = None,
     told: Told | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw a map of heads, layers down and heads across; of several steps the last, of `kind` one kind."""
     rows = _one_model(_rows(frame, measure, heads=True))
     there = unique(map(str, rows["kind"]))
@@ -121,16 +108,9 @@ def heads(
 
 
 def clouds(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    step: int | None = None,
-    on: str = "shared",
-    kind: str | None = None,
-    ax: Axes | None = None,
-    legend: bool = True,
-) -> Axes:
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, step: int | None = None,
+    on: str = "shared", kind: str | None = None, ax: Axes | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
     """Draw the queries and keys of one head on `shared`, `centred` or `random` axes.
 
     Without layer and head it is the one whose means lie furthest from the origin; without a step the
@@ -148,26 +128,17 @@ def clouds(
 
 
 def eigenvalues(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    ax: Axes | None = None,
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, ax: Axes | None = None,
     legend: bool = True,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw the eigenvalues of W of one head, by default the first, among those of its layer's others."""
     return _of_weights(points, "spectrum", layer, head, ax, legend)
 
 
 def propagation(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    measured: bool = False,
-    ax: Axes | None = None,
-    legend: bool = True,
-) -> Axes:
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, measured: bool = False,
+    ax: Axes | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
     """Draw where the signal of one head passes, by its weights; `measured`: where its last query attends."""
     return _of_weights(points, "measured" if measured else "predicted", layer, head, ax, legend)
 
@@ -226,9 +197,9 @@ def _rows(
 
 def _one_model(rows: pd.DataFrame) -> pd.DataFrame:
     names = unique(map(str, rows["model"]))
-    if len(names) > 1:
-        raise IsoscopeError(
-            f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
-            "those of one, as frame[frame.model == name]."
-        )
-    return rows
+    if len(names) < 2:
+        return rows
+    raise IsoscopeError(
+        f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
+        "those of one, as frame[frame.model == name]."
+    )

@@ -51,20 +51,15 @@ class Album(Generic[Points]):
         return kinds if len(kinds) > 1 else {}
 
     def picked(
-        self,
-        layer: int | None = None,
-        head: int | None = None,
-        kind: str | None = None,
-        unit: str | None = None,
+        self, layer: int | None, head: int | None, kind: str | None = None, unit: str | None = None
     ) -> Head:
         """The head shown first, or the first of the last unit, or of `unit`, that is as asked for."""
         if unit is not None and unit not in self.units:
-            raise IsoscopeError(
-                f"there is no {self.along} {unit} among these points, only {', '.join(self.units)}."
-            )
+            there = ", ".join(self.units)
+            raise IsoscopeError(f"there is no {self.along} {unit} among these points, only {there}.")
         asked = (self.units.index(unit) if unit is not None else self.first[0], kind, layer, head)
         for one in (self.first, *self.heads):
-            if all(want in (None, there) for want, there in zip(asked, one, strict=True)):
+            if all(want in (None, has) for want, has in zip(asked, one, strict=True)):
                 return one
         some = ", ".join(f"{a}.{b}" for _, _, a, b in of_last_unit(self.heads)[:12])
         raise IsoscopeError(
@@ -73,28 +68,20 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        return {
-            "units": self.units,
-            "kinds": self.kinds,
-            "first": list(self.heads).index(self.first),
-            "heads": _written(self.heads),
-        }
+        heads = [[*head, _packed(points)] for head, points in self.heads.items()]
+        first = list(self.heads).index(self.first)
+        return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
 
 
-def _written(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
-    def packed(points: list[Line] | dict[str, Line]) -> object:
-        return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
-
-    return [[*head, packed(points)] for head, points in heads.items()]
+def _packed(points: list[Line] | dict[str, Line]) -> object:
+    return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:
     """The units to show: all, or so many as fit, the first and the last among them."""
     sizes = points.groupby("unit", sort=False).size()
     units = list(map(str, sizes.index))
-    if not units or int(sizes.sum()) <= most:
-        return units
-    room = max(1, most // int(sizes.max()))
+    room = most // int(sizes.max()) if units and int(sizes.sum()) > most else len(units)
     return spaced(units, room) if room > 1 else units[-1:]
 
 

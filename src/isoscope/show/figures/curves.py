@@ -64,36 +64,29 @@ def curves(
     """Curves along layers or steps, one per group, `apart` of the axis aside; one `beside` them, dotted."""
     own = [r for group in groups.values() for r in group]
     places = [at(r, along) for r in own]
+    deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
     aside = apart * (max(places) - min(places)) if own else 0.0
     aside = min(aside, MOST_ASIDE) if along == "layer" else aside
     series = _nulls(groups, along, colours)
     for i, (name, group) in enumerate(groups.items()):
         if group:
-            one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
-            series.append(replace(one, mark=turned(i)[1], dash=turned(i)[2]))
+            one = _curve(name, group, along, aside * (i - (len(groups) - 1) / 2), deepest)
+            series.append(replace(one, colour=colours[name], mark=turned(i)[1], dash=turned(i)[2]))
     if beside:
-        line = _curve(beside[0].measure.replace("_", " "), beside, beside, along, 0.0, SOFT)
+        line = _curve(beside[0].measure.replace("_", " "), beside, along, 0.0, deepest)
         series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
     return Chart("", _axis(own, along), up, series, height=height)
 
 
-def _curve(
-    name: str,
-    curve: Sequence[SiteReading],
-    own: Sequence[SiteReading],
-    along: str,
-    shift: float,
-    colour: Pair,
-) -> Series:
+def _curve(name: str, curve: Sequence[SiteReading], along: str, shift: float, deepest: int) -> Series:
     """Points in order, broken where a shallow model would be joined to the output across empty layers."""
-    points = sorted(curve, key=lambda r: at(r, along))
-    deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
     shown: list[SiteReading | None] = []
-    for before, point in zip([None, *points], points, strict=False):
+    for point in sorted(curve, key=lambda r: at(r, along)):
+        before = shown[-1] if shown else None
         leaps = before is not None and before.kind == "layer" and before.layer != deepest
         shown += [None] if along == "layer" and leaps and point.kind != "layer" else []
         shown.append(point)
-    return series_of(name, shown, [at(r, along) + shift if r else None for r in shown], colour)
+    return series_of(name, shown, [at(r, along) + shift if r else None for r in shown], SOFT)
 
 
 def series_of(

@@ -43,11 +43,9 @@ _SERIES = {"spectrum": ["eigenvalue"], **{panel: list(lines) for panel, lines in
 def eigenvalues(points: Given | None = None) -> Chart:
     """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
     series = [
-        Series(
-            name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair,
-            opacity=0.5 if size == 3 else 0.9, pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]),
-        )
-        for (name, pair), size in ((OTHERS, 3), (THIS, 6))
+        Series(name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair, opacity=opacity,
+               pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]))
+        for (name, pair), size, opacity in ((OTHERS, 3, 0.5), (THIS, 6, 0.9))
     ]  # fmt: skip
     up = Axis("imaginary part", zero=True, most=5, grid=False)
     across = Axis("real part", zero=True, most=5, line=False)
@@ -57,12 +55,9 @@ def eigenvalues(points: Given | None = None) -> Chart:
 def lines(panel: str, points: Given | None = None) -> Chart:
     """One line a series along the keys, even attention at 1; without points a form that a script fills."""
     series = [
-        Series(
-            name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
-            pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]),
-        )
-        for one, (name, pair) in LINES[panel].items()
-        if points is None or one in points
+        Series(name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
+               pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]))
+        for one, (name, pair) in LINES[panel].items() if points is None or one in points
     ]  # fmt: skip
     up = Axis("ρ, chance to pass", range=(0, 1.04))
     if panel == "measured":
@@ -84,7 +79,14 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
     parts = albums.by_head(_largest(own[own["unit"].isin(units)]), units)
     found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
     there = {series for lines in found.values() for series in lines}
-    panels = {name: _panel(name, there) for name, series in _SERIES.items() if there & set(series)}
+    panels = {}
+    for name, heading in _HEADINGS.items():
+        key = tuple(line for series, line in LINES.get(name, {}).items() if series in there)
+        if name == "spectrum":
+            panels[name] = Panel((), heading, "", eigenvalues(), (THIS, OTHERS))
+        else:
+            panels[name] = Panel((), heading, "", lines(name), key)
+    panels = {name: panel for name, panel in panels.items() if there & set(_SERIES[name])}
     return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
 
 
@@ -115,13 +117,6 @@ def _largest(points: pd.DataFrame) -> pd.DataFrame:
     size = (points["x"] ** 2 + points["y"] ** 2)[is_eigenvalue].sort_values(ascending=False, kind="stable")
     lines = points[points["series"].isin([one for panel in LINES.values() for one in panel])]
     return pd.concat([points.loc[size.index].groupby(by).head(most), lines])
-
-
-def _panel(name: str, there: set[str]) -> Panel:
-    if name == "spectrum":
-        return Panel((), _HEADINGS[name], "", eigenvalues(), (THIS, OTHERS))
-    key = tuple(line for series, line in LINES[name].items() if series in there)
-    return Panel((), _HEADINGS[name], "", lines(name), key)
 
 
 def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame | None) -> Head:
