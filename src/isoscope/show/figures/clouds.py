@@ -83,11 +83,9 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
             if mean:
                 x, y = ([_mean(each)] for each in (x, y))
             told = Told("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
-            dots = Series(
-                label, x, y, style="dots", colour=pair, mark=symbol, pattern=told, size=5, opacity=0.7
-            )
+            dots = Series(label, x, y, style="dots", colour=pair, mark=symbol, pattern=told)
             large = replace(dots, name="their means", size=13, opacity=1, edge=INK)
-            series.append(large if mean else dots)
+            series.append(large if mean else replace(dots, size=5, opacity=0.7))
     return Chart(
         "", Axis(zero=True, most=5, line=False), Axis(zero=True, most=5, grid=False), [*series, ORIGIN],
         equal=True, height=HEIGHT, margin={"l": 40, "r": 8, "b": 28},

@@ -182,7 +182,9 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         other = [r for r in readings if alone and r.measure in named and how_shown(r.measure).beside in group]
         log = wants_log(own)
         draw = partial(curves, along=plan.along, up=Axis(range=range_of(own + other, log), log=log))
-        remark = _remark(group, own, other, log, told)
+        dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
+        null = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
+        remark = ", ".join(filter(None, [dotted, null and f"dashed: {null}", "log scale" if log else ""]))
         if plan.shares(group):
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
@@ -190,10 +192,8 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
                 by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}
                 title = heading_of(heading, "" if lone else name, kind)
-                panel = Panel(
-                    tuple(group), title, remark, draw(by_measure, key, apart=APART), tuple(key.items())
-                )
-                drawn += [panel] if shown else []
+                chart = draw(by_measure, key, apart=APART)
+                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
         elif alone and paired:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
@@ -215,19 +215,9 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         return drawn
     if plan.along == "layer":
         ends = min(r.place for r in readings) - 0.5, max(r.place for r in readings) + 0.5
-        drawn = [_ranged(panel, ends) for panel in drawn]
+        charts = [replace(one.chart, x=replace(one.chart.across, range=ends)) for one in drawn]
+        drawn = [replace(one, chart=chart) for one, chart in zip(drawn, charts, strict=True)]
     return sorted(drawn, key=lambda panel: not panel.heading.endswith(tuple(KINDS.values())))  # side by side
-
-
-def _ranged(panel: Panel, ends: tuple[float, float]) -> Panel:
-    chart = panel.chart
-    return replace(panel, chart=replace(chart, x=replace(chart.across, range=ends)))
-
-
-def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], log: bool, told: Told) -> str:
-    dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
-    called = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
-    return ", ".join(filter(None, [dotted, called and f"dashed: {called}", "log scale" if log else ""]))
 
 
 def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
@@ -238,9 +228,8 @@ def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told,
         titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
         there = {(r.measure, r.model) for r in own}
         lines = [at for at in product(titles, plan.colours) if at in there]
-        names = [name if several else titles[m] for m, name in lines]
-        if several and len(titles) > 1:
-            names = [f"{titles[m]} · {name}" for m, name in lines]
+        both = several and len(titles) > 1
+        names = [f"{titles[m]} · {name}" if both else name if several else titles[m] for m, name in lines]
         dots = [dot_of(r, lines.index((r.measure, r.model)), plan.colours[r.model]) for r in own]
         axis = replace(value_axis(own), grid=True)
         wrapped = ["\n".join(textwrap.wrap(name, _LETTERS)) for name in names]

@@ -71,15 +71,12 @@ class StepAxis:
 
     def said(self) -> str:
         """What a reader must know of it."""
-        parts = []
-        if len(self.steps) < self.measured:
-            parts.append(
-                f"Figures show {len(self.steps)} of the {self.measured:,} steps that were measured, evenly "
-                "spaced, and every step at which an alarm went off; all are in rows/*.parquet."
-            )
-        if self.log:
-            parts.append("Steps stand on a logarithmic scale, since most were measured early.")
-        return " ".join(parts)
+        few = (
+            f"Figures show {len(self.steps)} of the {self.measured:,} steps that were measured, evenly "
+            "spaced, and every step at which an alarm went off; all are in rows/*.parquet."
+        )
+        scale = "Steps stand on a logarithmic scale, since most were measured early."
+        return " ".join([few] * (len(self.steps) < self.measured) + [scale] * self.log)
 
     def _apart(self, candidates: Iterable[int]) -> list[int]:
         """Those of them, the first preferred, that have room."""

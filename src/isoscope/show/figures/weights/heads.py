@@ -33,10 +33,9 @@ _DASHES = {"random": "dash", "softmax": "dot"}
 Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]  # x and y of each series
 _FORM = ([0.0], [0.0])
 _HEADINGS = {
-    "spectrum": "Eigenvalues of W",
-    "predicted": "Where signal passes, predicted",
+    "spectrum": "Eigenvalues of W", "predicted": "Where signal passes, predicted",
     "measured": "Where the last query attends",
-}
+}  # fmt: skip
 _SERIES = {"spectrum": ["eigenvalue"], **{panel: list(lines) for panel, lines in LINES.items()}}
 
 
@@ -80,13 +79,10 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
     found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
     there = {series for lines in found.values() for series in lines}
     panels = {}
-    for name, heading in _HEADINGS.items():
-        key = tuple(line for series, line in LINES.get(name, {}).items() if series in there)
-        if name == "spectrum":
-            panels[name] = Panel((), heading, "", eigenvalues(), (THIS, OTHERS))
-        else:
-            panels[name] = Panel((), heading, "", lines(name), key)
-    panels = {name: panel for name, panel in panels.items() if there & set(_SERIES[name])}
+    for name, series in _SERIES.items():
+        key = tuple(line for one, line in LINES.get(name, {}).items() if one in there) or (THIS, OTHERS)
+        chart = eigenvalues() if name == "spectrum" else lines(name)
+        panels |= {name: Panel((), _HEADINGS[name], "", chart, key)} if there & set(series) else {}
     return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
 
 

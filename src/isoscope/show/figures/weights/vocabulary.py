@@ -42,6 +42,7 @@ ROUNDED = 1e-5
 """A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
 
 HEIGHT = 340
+_DOT = Hover("", "{x:.3g}, {y:.3g}")
 CUT = 0.995  # the share of the rows that a scatter shows at least: the scale is theirs
 
 
@@ -132,15 +133,10 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
         if len(mine):
             outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
             remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
-            drawn.append(Panel((), f"{label}, {how}", remark, _scatter(mine, most)))
+            x, y = (list(map(rounded, mine[axis])) for axis in ("x", "y"))
+            dots = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=_DOT)
+            across = Axis("first direction", (-most, most), zero=True, most=5)
+            up = replace(across, name="second direction", grid=False)
+            chart = Chart("", across, up, [dots, ORIGIN], equal=True, height=HEIGHT)
+            drawn.append(Panel((), f"{label}, {how}", remark, chart))
     return tuple(drawn)
-
-
-def _scatter(points: pd.DataFrame, most: float) -> Chart:
-    x, y = (list(map(rounded, points[axis])) for axis in ("x", "y"))
-    told = Hover("", "{x:.3g}, {y:.3g}")
-    rows = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=told)
-    across, up = (
-        Axis(f"{which} direction", (-most, most), zero=True, most=5) for which in ("first", "second")
-    )
-    return Chart("", across, replace(up, grid=False), [rows, ORIGIN], equal=True, height=HEIGHT)
