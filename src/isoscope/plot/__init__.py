@@ -160,7 +160,6 @@ def _in_units(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _drawn(made: Sequence[Panel], ax: Axes | None, legend: bool) -> Axes:
-    """Draw the first panel."""
     if not made:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of what this figure shows.")
     return draw(made[0].chart.named(made[0].heading), ax, legend=legend)

@@ -259,7 +259,6 @@ class Chart:
 
 
 def _there(at: float | str | None) -> bool:
-    """Whether a coordinate is one: a name, or a number that is finite."""
     return isinstance(at, str) or (at is not None and math.isfinite(at))
 
 
@@ -341,3 +340,10 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     leads = (1, 2, 5) if high - low < 2.2 else (1,)
     ticks = [lead * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for lead in leads]
     return [(tick, short(tick)) for tick in ticks if low <= math.log10(tick) <= high]
+
+
+def rounded(value: float | None, digits: int = 0) -> float | None:
+    """A number as JSON has it, in as many digits as a figure shows; None for what is not one."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}") if digits else value

@@ -43,21 +43,13 @@ _ON_DARK = (0.38, 1.0)
 
 
 def sequence(count: int) -> list[Pair]:
-    """`count` colours in order, for steps.
-
-    >>> sequence(2)
-    [('#4fc36a', '#2c738e'), ('#440154', '#fde725')]
-    """
+    """`count` colours in order, for steps."""
     at = [i / (count - 1) for i in range(count)] if count > 1 else [1.0] * count
-    return [(_viridis(_along(_ON_PAPER, x)), _viridis(_along(_ON_DARK, x))) for x in at]
+    return [(_viridis(_ON_PAPER, x), _viridis(_ON_DARK, x)) for x in at]
 
 
-def _along(ends: tuple[float, float], x: float) -> float:
-    return ends[0] + (ends[1] - ends[0]) * x
-
-
-def _viridis(x: float) -> str:
-    at = x * (len(_VIRIDIS) - 1)
+def _viridis(ends: tuple[float, float], x: float) -> str:
+    at = (ends[0] + (ends[1] - ends[0]) * x) * (len(_VIRIDIS) - 1)
     below = min(int(at), len(_VIRIDIS) - 2)
     a, b = (bytes.fromhex(_VIRIDIS[i][1:]) for i in (below, below + 1))
     mixed = (round(p + (q - p) * (at - below)) for p, q in zip(a, b, strict=True))

@@ -251,11 +251,7 @@ _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family
 
 
 def how_shown(measure: str) -> Shown:
-    """How a measure is shown: its line of the table, or the defaults.
-
-    >>> how_shown("entropy").instead, how_shown("new") == Shown()
-    ('normalised_entropy', True)
-    """
+    """How a measure is shown: its line of the table, or the defaults."""
     return SHOWN.get(measure, Shown())
 
 
@@ -279,30 +275,18 @@ SCALES = {
 
 
 def family_of(measure: str, told: Told) -> str:
-    """The family the run tells of, else the section that has a place for the measure, else "other".
-
-    >>> family_of("drift", {}), family_of("entropy", {"entropy": {"family": "attention"}})
-    ('drift', 'attention')
-    """
+    """The family the run tells of, else the section that has a place for the measure, else "other"."""
     return str(told.get(measure, {}).get("family") or _KNOWN.get(measure, "other"))
 
 
 def shown_in(measure: str, family: str, told: Told) -> bool:
-    """Whether a section shows the measure: it is of its family, or of another and shown there again.
-
-    >>> [shown_in("sink_mass", name, {}) for name in ("attention", "drift in attention", "drift")]
-    [True, True, False]
-    """
+    """Whether a section shows the measure: it is of its family, or of another and shown there again."""
     again = family in FAMILIES and measure in FAMILIES[family].measures
     return again or family_of(measure, told) == family
 
 
 def in_order(measures: Iterable[str], family: str) -> list[str]:
-    """These measures without repeats, those the section knows first and in its order.
-
-    >>> in_order(["mean_norm", "new", "relative_drift"], "drift")
-    ['relative_drift', 'mean_norm', 'new']
-    """
+    """These measures without repeats, those the section knows first and in its order."""
     there = list(dict.fromkeys(measures))
     known = FAMILIES[family].measures if family in FAMILIES else ()
     return [m for m in known if m in there] + [m for m in there if m not in known]

@@ -134,13 +134,7 @@ def nulls(found: list[SiteReading]) -> str:
 
 
 def where(readings: Iterable[SiteReading]) -> str:
-    """Say which sites these are, layers that follow each other as a range.
-
-    >>> row = {"model": "m", "revision": "", "step": None, "kind": "layer", "head": None, "measure": "drift"}
-    >>> row |= {"value": 0, "n": 1, "null": 0, "low": 0, "high": 0, "note": ""}
-    >>> where(read(pd.DataFrame([row | {"layer": i} for i in (0, 2, 3, 4)])))
-    'layers 0 and 2–4'
-    """
+    """Say which sites these are, layers that follow each other as a range."""
     found = list(readings)
     said = _spans(r for r in found if r.kind == "layer")
     for kind in (*ATTENTION, *QUERY_KEY):

@@ -5,7 +5,6 @@ Of more units than a page can carry as many are kept as fit, evenly spaced.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.show.charts import rounded
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import spaced
 from isoscope.show.packed import line
@@ -58,9 +58,9 @@ class Album(Generic[Points]):
             there = ", ".join(self.units)
             raise IsoscopeError(f"there is no {self.along} {unit} among these points, only {there}.")
         asked = (self.units.index(unit) if unit is not None else self.first[0], kind, layer, head)
-        for one in (self.first, *self.heads):
-            if all(want in (None, has) for want, has in zip(asked, one, strict=True)):
-                return one
+        for at in (self.first, *self.heads):
+            if all(want in (None, has) for want, has in zip(asked, at, strict=True)):
+                return at
         some = ", ".join(f"{a}.{b}" for _, _, a, b in of_last_unit(self.heads)[:12])
         raise IsoscopeError(
             f"no head {head} of layer {layer} is among these points; layers and heads that are: {some}."
@@ -68,7 +68,7 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        heads = [[*head, _packed(points)] for head, points in self.heads.items()]
+        heads = [[*at, _packed(points)] for at, points in self.heads.items()]
         first = list(self.heads).index(self.first)
         return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
 
@@ -86,11 +86,7 @@ def fitting(points: pd.DataFrame, most: int) -> list[str]:
 
 
 def called(units: Sequence[str]) -> tuple[str, ...]:
-    """The units as a list shows them: a step by its number.
-
-    >>> called(["step 000040", "pythia"])
-    ('40', 'pythia')
-    """
+    """The units as a list shows them: a step by its number."""
     return tuple(re.sub(r"^step 0*(?=\d)", "", unit) for unit in units)
 
 
@@ -101,7 +97,7 @@ def by_head(points: pd.DataFrame, units: list[str]) -> dict[Head, dict[tuple[str
     for at, own in points[points["unit"].isin(units)].groupby(columns, sort=False):
         unit, kind, layer, head, picture, series = map(str, at)
         lines = heads.setdefault((units.index(unit), kind, int(layer), int(head)), {})
-        lines[picture, series] = [list(map(rounded, own[axis])) for axis in ("x", "y")]
+        lines[picture, series] = [[rounded(value, 3) for value in own[axis]] for axis in ("x", "y")]
     order = list(KINDS)
     return dict(sorted(heads.items(), key=lambda item: (item[0][0], order.index(item[0][1]), *item[0][2:])))
 
@@ -122,8 +118,3 @@ def known_of_heads(
     for r in at_last([r for r in readings if r.known]) if len(models(readings)) == 1 else ():
         heads.setdefault((r.kind, r.layer or 0, r.head or 0), {})[r.measure] = r
     return heads
-
-
-def rounded(value: float) -> float | None:
-    """Three digits, which a picture shows; None for what is not a number."""
-    return float(f"{value:.3g}") if math.isfinite(value) else None

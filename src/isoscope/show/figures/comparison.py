@@ -46,12 +46,10 @@ def scatter(rows: pd.DataFrame) -> Drawn:
 
 
 def _begins(dot: Dot) -> bool:
-    """Whether it is of layer 0."""
     return dot[0].kind == "layer" and dot[0].layer == 0
 
 
 def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> Chart:
-    """The mean cosine of every layer against its drift, a series per model."""
     log, label = across == "drift", ACROSS[across]
     left, right = _span([x.value for x, _ in dots], log)
     series = []

@@ -89,11 +89,7 @@ class StepAxis:
 
 
 def step_axis(measured: Iterable[int], keep: Iterable[int] = ()) -> StepAxis:
-    """The axis of a run that was measured at these steps; those to `keep` are drawn whatever happens.
-
-    >>> step_axis(range(0, 1000)).steps[:4], step_axis([0, 1, 2, 4, 8, 16, 32]).log
-    ((0, 13, 25, 38), True)
-    """
+    """The axis of a run that was measured at these steps; those to `keep` are drawn whatever happens."""
     every = sorted(set(measured))
     shown = set(every)
     if len(every) > MOST_STEPS:
@@ -109,11 +105,7 @@ def across_steps(axis: StepAxis) -> Axis:
 
 
 def spaced(items: Sequence[Item], most: int) -> list[Item]:
-    """At most `most` items, evenly spaced, the first and the last among them.
-
-    >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
-    [0, 2, 4, 6]
-    """
+    """At most `most` items, evenly spaced, the first and the last among them."""
     if len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

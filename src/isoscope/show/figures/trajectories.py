@@ -86,7 +86,6 @@ def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
 
 
 def _band(own: Sequence[SiteReading], axis: StepAxis) -> Series:
-    """From the least to the largest of all layers."""
     values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
     low, high = ([pick(values[step]) for step in shown] for pick in (min, max))

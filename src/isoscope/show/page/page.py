@@ -75,7 +75,6 @@ def sections_of(
 def _families(
     rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, of: Training | None
 ) -> list[Section]:
-    """One section per family that has something to draw."""
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
     families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
     make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)

@@ -87,7 +87,6 @@ def _by_measure(sections: Sections, part: Callable[[Section], list[Panel]]) -> d
 
 
 def _overview(name: str, lines: Mapping[str, Sequence[Panel]]) -> Offered:
-    """The measures that matter most, or all, along one axis."""
     axis = _ALONG[name]
     panels = {
         m: [
@@ -106,7 +105,6 @@ def _figure(name: str, says: str, panels: Iterable[Panel]) -> Offered:
 
 
 def _listed(panels: Sequence[Panel]) -> str:
-    """The first panels by name, and how many more there are."""
     names = unique(panel.heading for panel in panels)
     few = ", ".join(names[:_LISTED])
     return f"{few} and {len(names) - _LISTED} more" if names[_LISTED:] else few

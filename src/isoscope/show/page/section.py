@@ -20,6 +20,7 @@ from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, 
 from isoscope.show.page.alarms import marked
 from isoscope.show.page.training import Training, along_steps, live_panels, profile
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
+from isoscope.show.say.course import rows_while_whole
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import CLAIM, LIVE, sentences
 
@@ -111,7 +112,7 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
     heads = heads_over_steps(of.rows, family, of.axis, of.told)
     if not (large or small or heads):
         return None
-    rows = of.words_rows()
+    rows = rows_while_whole(of.spoken)
     shown, covered = _measures(rows, family, of.told)
     if family == LIVE:
         measured = set(rows["measure"].drop_duplicates())

@@ -10,7 +10,7 @@ import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.show.measures import Told, how_shown, title_of
-from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, unique, where
+from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, steps, unique, where
 
 MOST_ROWS = 1500  # more rows make a browser slow; the page says how many it leaves out and where they are
 NUMBERS = ("step", "value", "null", "95 % interval", "n")  # columns set to the right
@@ -66,8 +66,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
 
 
 def _on(group: list[SiteReading]) -> str:
-    steps = {r.step for r in group if r.step is not None}
-    at = f" at {len(steps)} steps" if len(steps) > 1 else ""
+    at = f" at {len(steps(group))} steps" if len(steps(group)) > 1 else ""
     return f"{_few(unique(r.measure for r in group))} in {where(group)}{at} of {_few(models(group))}"
 
 
@@ -79,10 +78,9 @@ def facts_table(known: Mapping[str, object], without: tuple[str, ...] = ()) -> l
     """Names and values as text; what is nested is written as JSON, names of inner fields joined by a dot."""
     lines: list[tuple[str, str]] = []
     for key, value in known.items():
-        if isinstance(value, Mapping) and key not in without:
-            lines += [(f"{key}.{inner}", text) for inner, text in facts_table(value)]
-        elif key not in without:
-            lines.append((str(key), _fact(value)))
+        if key not in without:
+            nested = facts_table(value) if isinstance(value, Mapping) else None
+            lines += [(str(key), _fact(value))] if nested is None else [(f"{key}.{k}", v) for k, v in nested]
     return lines
 
 

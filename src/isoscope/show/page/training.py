@@ -54,10 +54,6 @@ class Training:
         """The rows of sites, without those of heads."""
         return self.rows[self.rows["head"].isna()]
 
-    def words_rows(self) -> pd.DataFrame:
-        """What sentences speak of: sites at all steps, drawn or not, while the run was whole."""
-        return rows_while_whole(self.spoken)
-
     def last_rows(self, *, heads: bool = True) -> pd.DataFrame:
         """The rows of the last step."""
         own = self.rows if heads else self.site_rows()

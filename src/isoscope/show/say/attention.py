@@ -114,10 +114,8 @@ def in_brief(readings: list[SiteReading]) -> str:
 
 
 def _span(found: list[SiteReading], end: str, sinks: list[SiteReading]) -> str:
-    """The range of the sink mass, or of that without a part, in these layers."""
     return spread([r.value for sink in sinks if (r := _at(found, f"sink_mass{end}", sink))], plain)
 
 
 def _at(found: list[SiteReading], measure: str, beside: SiteReading) -> SiteReading | None:
-    """The reading of this measure in the same layer."""
     return next((r for r in of(found, measure) if r.site == beside.site), None)

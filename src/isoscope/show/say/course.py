@@ -47,11 +47,7 @@ def rows_while_whole(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def cost(facts: Facts) -> str:
-    """How much looking added to the time of training; empty where that is not recorded.
-
-    >>> cost({"step 000000": {}, "step 000009": {"budget": {"share spent": 0.0173}}})
-    'Looking added 1.7 % to the time of training up to step 9, the last look.'
-    """
+    """How much looking added to the time of training; empty where that is not recorded."""
     booked = [unit for unit, known in facts.items() if known.get("budget")]
     last = max(booked, key=_step, default="")
     budget = facts[last]["budget"] if last else None

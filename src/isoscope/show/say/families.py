@@ -79,7 +79,6 @@ _LEFT_OUT = {
 
 
 def _tokens(found: list[SiteReading]) -> list[str]:
-    """Rare tokens compared with frequent ones, by their drift or else by their directions."""
     return list(filter(None, (_bands(found, verb, labels) for verb, labels in _BANDS.items())))[:1]
 
 

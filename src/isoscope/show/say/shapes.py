@@ -76,11 +76,7 @@ def graded(cosine: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a sentence has it: two digits.
-
-    >>> percent(0.4092), percent(0.00095)
-    ('41 %', '0.095 %')
-    """
+    """A share as a sentence has it: two digits."""
     return f"{short(100 * value, 2)} %"
 
 

@@ -117,11 +117,7 @@ def _agreements(found: list[SiteReading]) -> list[str]:
 
 
 def fisher(chances: list[float]) -> float:
-    """The p of several independent ones together, P(χ² ≥ −2Σ log p) with two degrees of freedom each.
-
-    >>> round(fisher([0.3]), 4), round(fisher([0.1, 0.1]), 4)
-    (0.3, 0.0561)
-    """
+    """The p of several independent ones together, P(χ² ≥ −2Σ log p) with two degrees of freedom each."""
     half = -sum(math.log(p) for p in chances) or 1e-300
     terms = (k * math.log(half) - half - math.lgamma(k + 1) for k in range(len(chances)))
     return min(1.0, sum(map(math.exp, terms)))
@@ -143,7 +139,6 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
 
 
 def _vocabularies(found: list[SiteReading]) -> str:
-    """The vocabularies in one sentence."""
     there = [(name, r) for kind, name in _VOCABULARIES.items() if (r := at(found, "mean_cosine", kind))]
     if not there:
         return ""

@@ -49,7 +49,6 @@ def headline(rows: pd.DataFrame) -> str:
 
 
 def _weights(readings: list[SiteReading]) -> str:
-    """What is said of weights, of each model at its last step; empty where there is nothing to say."""
     out = []
     for name in models(readings)[:MOST_NAMED]:
         said = weights.in_brief(at_last([r for r in readings if r.model == name and r.known]))
@@ -108,11 +107,7 @@ def _sites(found: list[SiteReading]) -> str:
 
 
 def called(model: str) -> str:
-    """A model in a sentence: of a place on this machine the last part, since the page has all of it above.
-
-    >>> called("/runs/models/f5d8"), called("google/bert-base")
-    ('f5d8', 'google/bert-base')
-    """
+    """A model in a sentence: of a place on this machine the last part, since the page has all of it above."""
     return PurePath(model).name if PurePath(model).is_absolute() else model
 
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import pandas as pd
-
 from isoscope.errors import IsoscopeError
 from isoscope.results.row import COLUMNS
 from isoscope.results.store import read_unit
@@ -137,7 +135,6 @@ class Watch:
 
 
 def _files(run: Path) -> list[Path]:
-    """The files that a page is read from, as the folder has them now."""
     found = [run / "run.json"]
     for part in _PARTS:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -173,21 +170,13 @@ def told_of(file: Path) -> str:
     parts = [f"{name} {value:.4g}" for name, value in zip(loop["measure"], loop["value"], strict=True)]
     cosines = own.loc[own["measure"] == CLAIM, "value"]
     parts += [f"mean cosine up to {cosines.max():.3g}"] if len(cosines) else []
-    return f"{_called(table, str(known['unit']))} has come{': ' if parts else ''}{', '.join(parts)}"
-
-
-def _called(table: pd.DataFrame, unit: str) -> str:
-    """A step by its number, anything else by its name."""
-    steps = table["step"].dropna().unique()
-    return f"step {int(steps[0]):,}" if len(steps) == 1 and unit.startswith("step ") else unit
+    steps, unit = table["step"].dropna().unique(), str(known["unit"])
+    unit = f"step {int(steps[0]):,}" if len(steps) == 1 and unit.startswith("step ") else unit
+    return f"{unit} has come{': ' if parts else ''}{', '.join(parts)}"
 
 
 def wanting(run: Path, there: State) -> str:
-    """What is waited for; empty where there is a run with rows.
-
-    >>> wanting(Path("runs/nowhere"), ())
-    'waiting for runs/nowhere: the folder is not there'
-    """
+    """What is waited for; empty where there is a run with rows."""
     names = [name for name, _, _ in there]
     lacking = (
         "the folder is not there" if not run.is_dir()

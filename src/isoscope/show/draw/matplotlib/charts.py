@@ -44,12 +44,12 @@ def _draw_series(ax: Any, chart: Chart) -> None:
         ax.set_xscale("log")
     if chart.up.log:
         ax.set_yscale("log")
-    for one in chart.grounds:
-        look = {"color": one.colour[0], "alpha": one.opacity, "lw": 0, "zorder": 0}
-        if one.y:
-            ax.fill(one.x, one.y, **look)
+    for ground in chart.grounds:
+        look = {"color": ground.colour[0], "alpha": ground.opacity, "lw": 0, "zorder": 0}
+        if ground.y:
+            ax.fill(ground.x, ground.y, **look)
         else:
-            ax.axvspan(one.x[0], one.x[-1], **look)
+            ax.axvspan(ground.x[0], ground.x[-1], **look)
     for at, _ in chart.uprights:
         ax.axvline(at, color=SOFT[0], lw=pen(0.6), ls="--", zorder=1)
         if not chart.filled:
@@ -134,7 +134,6 @@ def _write(ax: Any, one: Label) -> None:
 
 
 def _scale(ax: Any, side: Any, axis: Axis, most: int) -> None:
-    """Set the range of an axis, its ticks and how they are written."""
     upright = side is ax.yaxis
     limit = ax.set_ylim if upright else ax.set_xlim
     if axis.range:
@@ -160,7 +159,6 @@ def _scale(ax: Any, side: Any, axis: Axis, most: int) -> None:
 
 
 def _digits(ticks: Sequence[float]) -> int:
-    """As many digits as tell ticks apart."""
     if len(ticks) < 2:
         return 3
     apart, largest = abs(ticks[1] - ticks[0]), max(map(abs, ticks))

@@ -69,7 +69,6 @@ class Offered:
             return saved(figure, kind)
 
     def _across(self, *, wide: bool, slide: bool) -> int:
-        """How many panels stand side by side."""
         tallest = max(chart.height for chart in self.charts)
         square = all(chart.equal for chart in self.charts) and tallest <= _SIDES
         across = 4 if square else 2 if tallest > _TALL else 3

@@ -36,11 +36,7 @@ def style(name: str = "paper") -> Any:
 
 
 def plain(text: str, most: int = _MOST_LETTERS) -> str:
-    r"""A name as a figure can show it, in one line, at most so many letters, its end kept.
-
-    >>> plain("a$b_c$"), plain("_hidden"), plain("organisation/model-of-a-very-long-name", 20)
-    ('a\\$b_c\\$', ' _hidden', '…of-a-very-long-name')
-    """
+    """A name as a figure can show it, in one line, at most so many letters, its end kept."""
     line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text).strip() or "–"
     line = line if len(line) <= most else f"…{line[-most + 1 :]}"
     return (" " if line.startswith("_") else "") + line.replace("$", r"\$")
@@ -67,7 +63,7 @@ def small(part: float = 0.8) -> float:
     return _usual("font.size", part)
 
 
-def _usual(setting: str, part: float) -> float:
+def _usual(setting: Any, part: float) -> float:
     import matplotlib as mpl
 
     return float(mpl.rcParams[setting]) * part

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks
+from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks, rounded
 from isoscope.show.colours import ALARM, GRID, INK, PAPER, SOFT
 
 Figure = dict[str, Any]
@@ -146,8 +146,8 @@ def _traces(one: Series, digits: int) -> list[Figure]:
     }  # fmt: skip
     trace = {
         "type": "scatter", "mode": mode or "none", "name": html.escape(one.name),
-        "x": [x if isinstance(x, str) else _number(x) for x in one.x],
-        "y": [_number(y, digits) for y in one.y],
+        "x": [x if isinstance(x, str) else rounded(x) for x in one.x],
+        "y": [rounded(y, digits) for y in one.y],
         "line": _given(line) if one.pen else None, "marker": _marker(one) if one.dot else None,
         "opacity": one.alpha if one.alpha < 1 else None,
         "error_x" if one.across else "error_y": _bars(one) if one.has_intervals and not one.shaded else None,
@@ -180,7 +180,7 @@ def _edge(one: Series, ends: Sequence[float], digits: int, fill: str) -> Figure:
     """One end of a band; the area is that down to the trace before it."""
     area = {"fill": fill, "fillcolor": one.paint} if fill else {}
     return area | {
-        "type": "scatter", "x": list(one.x), "y": [_number(y, digits) for y in ends], "mode": "lines",
+        "type": "scatter", "x": list(one.x), "y": [rounded(y, digits) for y in ends], "mode": "lines",
         "line": {"width": 0, "color": one.paint}, "hoverinfo": "skip", "name": html.escape(one.name),
     }  # fmt: skip
 
@@ -192,7 +192,7 @@ def _hover(one: Series, digits: int) -> Figure:
         made = {"hovertemplate": _pattern(one.pattern)} if one.pattern else {"hoverinfo": "skip"}
     if one.steps:
         ends = zip(one.low, one.high, strict=True) if one.has_intervals else [()] * len(one.steps)
-        made["customdata"] = [[step, *(_number(v, digits) for v in end)]
+        made["customdata"] = [[step, *(rounded(v, digits) for v in end)]
                               for step, end in zip(one.steps, ends, strict=True)]  # fmt: skip
     elif one.ids:
         made["customdata"] = [list(each) for each in one.ids]
@@ -223,7 +223,7 @@ def _heatmap(of: Map, *, below: bool) -> Figure:
     told = [[told_html(told) if told else "" for told in line] for line in of.told]
     made = {
         "type": "heatmap", "x": list(of.x), "y": list(of.y), "yaxis": "y2" if below else None,
-        "z": [[_number(z, of.digits) for z in line] for line in of.cells],
+        "z": [[rounded(z, of.digits) for z in line] for line in of.cells],
         "colorscale": [[i / (len(of.stops) - 1), pair[0]] for i, pair in enumerate(of.stops)],
         "zmin": of.low, "zmax": of.high, "xgap": int(of.apart), "ygap": int(of.apart), "hoverongaps": False,
         "colorbar": bar, "hovertext": told or None, "hoverinfo": "text" if told else None,
@@ -277,7 +277,6 @@ def _alarm(one: Alarm) -> Figure:
 
 
 def _head(one: Series) -> Figure:
-    """The head of an arrow from the first point of a series to its last."""
     return {
         "x": one.x[-1], "y": one.y[-1], "ax": one.x[0], "ay": one.y[0], "xref": "x", "yref": "y",
         "axref": "x", "ayref": "y", "text": "", "showarrow": True, "arrowhead": 2, "arrowsize": 1.4,
@@ -287,13 +286,6 @@ def _head(one: Series) -> Figure:
 
 def _written(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
-
-
-def _number(value: float | None, digits: int = 0) -> float | None:
-    """A number as JSON has it, in as many digits as a figure shows; None for what is not one."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{digits}g}") if digits else value
 
 
 @cache

@@ -78,7 +78,7 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
     parts = albums.by_head(_largest(own[own["unit"].isin(units)]), units)
     found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
     there = {series for lines in found.values() for series in lines}
-    panels = {}
+    panels: dict[str, Panel] = {}
     for name, series in _SERIES.items():
         key = tuple(line for one, line in LINES.get(name, {}).items() if one in there) or (THIS, OTHERS)
         chart = eigenvalues() if name == "spectrum" else lines(name)

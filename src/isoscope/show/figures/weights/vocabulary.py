@@ -12,10 +12,9 @@ from itertools import accumulate, product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Series
+from isoscope.show.charts import Axis, Chart, Series, rounded
 from isoscope.show.charts import Told as Hover
 from isoscope.show.colours import MODELS
-from isoscope.show.figures.albums import rounded
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
@@ -133,7 +132,7 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
         if len(mine):
             outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
             remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
-            x, y = (list(map(rounded, mine[axis])) for axis in ("x", "y"))
+            x, y = ([rounded(value, 3) for value in mine[axis]] for axis in ("x", "y"))
             dots = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=_DOT)
             across = Axis("first direction", (-most, most), zero=True, most=5)
             up = replace(across, name="second direction", grid=False)
