@@ -111,10 +111,9 @@ def clouds(
     points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, step: int | None = None,
     on: str = "shared", kind: str | None = None, ax: Axes | None = None, legend: bool = True,
 ) -> Axes:  # fmt: skip
-    """Draw the queries and keys of one head on `shared`, `centred` or `random` axes.
+    """Draw queries and keys of one head, by default the one that drifts most, at a step, by default the last.
 
-    Without layer and head it is the one whose means lie furthest from the origin; without a step the
-    last.
+    `on` is the kind of axes: `shared`, `centred` or `random`.
     """
     if on not in pictures.AXES:
         raise unknown_name("kind of axes", on, pictures.AXES)

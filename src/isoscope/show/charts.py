@@ -229,12 +229,6 @@ class Chart:
         return self.y if isinstance(self.y, Axis) else Axis(self.y, log=self.log_y)
 
     @property
-    def reach(self) -> float:
-        """The largest coordinate of all, and a little more."""
-        every = [abs(v) for one in self.series for v in (*one.x, *one.y) if isinstance(v, int | float)]
-        return 1.05 * max((v for v in every if math.isfinite(v)), default=1.0) or 1.0
-
-    @property
     def places(self) -> list[str]:
         """The names of places side by side, where x are names."""
         return list(dict.fromkeys(x for one in self.series for x in one.x if isinstance(x, str)))
@@ -300,7 +294,9 @@ def _prepared(chart: Chart, shared: Mapping[str, tuple[Pair, str, str]]) -> Char
     if up.log:
         up = _log(up, [y for one in chart.series for y in (*one.y, *one.low, *one.high)])
     if chart.centred:
-        across, up = (replace(axis, range=(-chart.reach, chart.reach)) for axis in (across, up))
+        sizes = [abs(v) for one in chart.series for v in (*one.x, *one.y) if isinstance(v, int | float)]
+        far = 1.05 * max(filter(math.isfinite, sizes), default=1.0) or 1.0
+        across, up = (replace(axis, range=(-far, far)) for axis in (across, up))
     remark = ", ".join(filter(None, [chart.remark, "log scale" if chart.up.log else ""]))
     height = chart.height + (30 if chart.places else 0)
     return replace(chart, x=across, y=up, series=series, remark=remark, height=height)

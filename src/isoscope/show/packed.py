@@ -23,14 +23,13 @@ Cells = Sequence[Sequence[float | None]]
 
 def written(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure with its large maps packed."""
-    return {**figure, "data": [_written(trace) for trace in figure["data"]]}
-
-
-def _written(trace: dict[str, Any]) -> dict[str, Any]:
-    cells = trace.get("z")
-    if not cells or len(cells) * len(cells[0]) < LEAST:
-        return trace
-    return {**trace, "z": packed(cells, trace.get("zmin"), trace.get("zmax")) or cells}
+    traces = []
+    for trace in figure["data"]:
+        cells = trace.get("z")
+        large = cells and len(cells) * len(cells[0]) >= LEAST
+        z = packed(cells, trace.get("zmin"), trace.get("zmax")) if large else None
+        traces.append({**trace, "z": z} if z else trace)
+    return {**figure, "data": traces}
 
 
 def line(values: Sequence[float | None]) -> object:

@@ -58,9 +58,9 @@ class Album(Generic[Points]):
             there = ", ".join(self.units)
             raise IsoscopeError(f"there is no {self.along} {unit} among these points, only {there}.")
         asked = (self.units.index(unit) if unit is not None else self.first[0], kind, layer, head)
-        for at in (self.first, *self.heads):
-            if all(want in (None, has) for want, has in zip(asked, at, strict=True)):
-                return at
+        for one in (self.first, *self.heads):
+            if all(want in (None, has) for want, has in zip(asked, one, strict=True)):
+                return one
         some = ", ".join(f"{a}.{b}" for _, _, a, b in of_last_unit(self.heads)[:12])
         raise IsoscopeError(
             f"no head {head} of layer {layer} is among these points; layers and heads that are: {some}."
@@ -68,13 +68,15 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        heads = [[*at, _packed(points)] for at, points in self.heads.items()]
-        first = list(self.heads).index(self.first)
+        first, heads = list(self.heads).index(self.first), _packed(self.heads)
         return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
 
 
-def _packed(points: list[Line] | dict[str, Line]) -> object:
-    return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
+def _packed(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
+    return [
+        [*head, [list(map(line, panel)) for panel in points] if isinstance(points, list) else points]
+        for head, points in heads.items()
+    ]
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:

@@ -54,14 +54,19 @@ def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> C
     left, right = _span([x.value for x, _ in dots], log)
     series = []
     if not log:
-        x = [right * i / 60 for i in range(61)]
-        square = Series("relative drift squared", x, [v * v for v in x], colour=SOFT, dash="dash", width=1.5)
+        line = [right * i / 60 for i in range(61)]
+        square = Series(
+            "relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash", width=1.5
+        )
         series.append(square)
     for at, (name, pair) in enumerate(colours.items()):
         own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
-        line = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)
-        told = [_told(*dot, label) for dot in own]
-        look = replace(line, width=1, size=8, edge=pair, mark=turned(at)[1], hollow=[*map(_begins, own)])
+        curve = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)
+        told = [
+            Told(f"mean cosine {y.value:.6g}", "", [f"{label} {r.value:.6g}", f"{r.site} of {name}"])
+            for r, y in own
+        ]
+        look = replace(curve, width=1, size=8, edge=pair, mark=turned(at)[1], hollow=[*map(_begins, own)])
         series.append(replace(look, told=told))
     up = Axis("mean cosine", range=_span([y.value for _, y in dots], False))
     return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
@@ -74,8 +79,3 @@ def _span(values: list[float], log: bool) -> tuple[float, float]:
     low, high = math.log10(min(values)), math.log10(max(values))
     room = max(0.06 * (high - low), (LEAST_DECADES - (high - low)) / 2)
     return low - room, high + room
-
-
-def _told(drift: SiteReading, cosine: SiteReading, label: str) -> Told:
-    lines = [f"{label} {drift.value:.6g}", f"{drift.site} of {drift.model}"]
-    return Told(f"mean cosine {cosine.value:.6g}", "", lines)

@@ -50,13 +50,6 @@ def from_zero(values: Sequence[float]) -> tuple[float, float]:
     return min(shown) - (room if min(shown) < 0 else 0.0), max(shown) + room
 
 
-def value_axis(own: Sequence[SiteReading]) -> Axis:
-    """The axis of these values."""
-    shown = [r for r in own if r.known]
-    log = wants_log(shown)
-    return Axis(range=range_of(shown, log), log=log, most=6)
-
-
 def curves(
     groups: Mapping[str, Sequence[SiteReading]], colours: Mapping[str, Pair], along: str, *, up: Axis,
     beside: Sequence[SiteReading] = (), apart: float = 0.0, height: int = HEIGHT,
@@ -153,11 +146,6 @@ class Dot:
     bar: float = 2.0
 
 
-def dot_of(reading: SiteReading, row: float, colour: Pair) -> Dot:
-    """A reading as a dot of its model."""
-    return Dot(row, reading.model, reading, colour, telling(reading))
-
-
 def rows_of_changes(names: Sequence[str], dots: Sequence[Dot], name: str) -> Chart:
     """Rows of differences with their intervals, around a dashed line at 0."""
     left = int(min(17 + 6.6 * max(map(len, names), default=0), 170))
@@ -172,16 +160,12 @@ def rows_of_dots(
     keyed: bool = True,
 ) -> Chart:  # fmt: skip
     """Rows of dots with intervals, the null a grey bar; `zero`: a line at 0; `numbers` at the right edge."""
-    series = []
     nulls = [one for one in dots if math.isfinite(one.number.null)]
-    if nulls:
-        series.append(
-            Series(
-                charts.NULL, [one.number.null for one in nulls], [-float(one.row) for one in nulls],
-                style="dots", told=[one.told for one in nulls], colour=SOFT, mark="line-ns", opacity=1,
-                size=2 * size,
-            )
-        )  # fmt: skip
+    at_null = Series(
+        charts.NULL, [one.number.null for one in nulls], [-float(one.row) for one in nulls], style="dots",
+        told=[one.told for one in nulls], colour=SOFT, mark="line-ns", opacity=1, size=2 * size,
+    )  # fmt: skip
+    series = [at_null] if nulls else []
     for name in unique(one.name for one in dots):
         own = [one for one in dots if one.name == name]
         hollow, numbers_ = [one.hollow for one in own], [one.number for one in own]

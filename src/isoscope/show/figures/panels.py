@@ -16,7 +16,7 @@ import pandas as pd
 
 from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
 from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
-from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, value_axis, wants_log
+from isoscope.show.figures.curves import Dot, curves, range_of, rows_of_dots, telling, wants_log
 from isoscope.show.measures import (
     SCALES,
     TOGETHER,
@@ -59,11 +59,6 @@ class Panel:
         """Whether it shows anything."""
         return self.chart.filled
 
-    @property
-    def height(self) -> int:
-        """Pixels of the page that it takes."""
-        return self.chart.height
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -100,10 +95,6 @@ class Plan:
     def facets(self) -> tuple[str, ...]:
         """The models that get a panel of their own; empty where they share one."""
         return tuple(self.models) if len(self.models) > 1 and len(self.shades) > 1 else ()
-
-    def shares(self, group: list[str]) -> bool:
-        """Whether these measures share a panel, one a model: where that makes no more panels than apart."""
-        return len(group) > 1 and len(self.shades) < 2 and len(self.models) <= len(group)
 
 
 def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
@@ -185,7 +176,7 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
         null = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
         remark = ", ".join(filter(None, [dotted, null and f"dashed: {null}", "log scale" if log else ""]))
-        if plan.shares(group):
+        if len(group) > 1 and len(plan.shades) < 2 and len(plan.models) <= len(group):  # no more than apart
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
             for name, kind in product(plan.models, plan.kinds):
@@ -230,8 +221,11 @@ def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told,
         lines = [at for at in product(titles, plan.colours) if at in there]
         both = several and len(titles) > 1
         names = [f"{titles[m]} · {name}" if both else name if several else titles[m] for m, name in lines]
-        dots = [dot_of(r, lines.index((r.measure, r.model)), plan.colours[r.model]) for r in own]
-        axis = replace(value_axis(own), grid=True)
+        dots = [
+            Dot(lines.index((r.measure, r.model)), r.model, r, plan.colours[r.model], telling(r)) for r in own
+        ]
+        log = wants_log(own)
+        axis = Axis(range=range_of(own, log), log=log, grid=True)
         wrapped = ["\n".join(textwrap.wrap(name, _LETTERS)) for name in names]
         chart = rows_of_dots(wrapped, dots, axis, height=_ENDS + _DOT * len(lines))
         title, remark = heading or title_of(group[0], told), "log scale" if axis.log else ""

@@ -27,13 +27,9 @@ _SCRIPTS = ("page.js", "table.js", "picker.js", "clouds.js", "weights.js", "swee
 
 
 def rendered(
-    template: str,
-    run: Run,
-    facts: Mapping[str, Mapping[str, object]],
-    colours: Iterable[Pair],
-    values: Mapping[str, object],
-    without: tuple[str, ...] = ("notes", "budget note"),
-) -> str:
+    template: str, run: Run, facts: Mapping[str, Mapping[str, object]], colours: Iterable[Pair],
+    values: Mapping[str, object], without: tuple[str, ...] = ("notes", "budget note"),
+) -> str:  # fmt: skip
     """A template with `values` and with what every page carries: provenance, style, scripts and policy.
 
     `colours` are those of its figures; `without` are facts that the page shows elsewhere.
@@ -80,17 +76,13 @@ def coded(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _unbroken(value: object) -> object:
-    """Keep a number and its % on one line."""
-    return value.replace(" %", "\u00a0%") if type(value) is str else value
-
-
 @cache
 def templates() -> jinja2.Environment:
     """The environment of templates: it escapes what is put into them, and a missing value is an error."""
     made = jinja2.Environment(
-        finalize=_unbroken, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, loader=jinja2.FunctionLoader(asset),
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(asset),
+        finalize=lambda value: value.replace(" %", "\u00a0%") if type(value) is str else value,  # on one line
     )  # fmt: skip
     made.filters["coded"] = coded
     return made

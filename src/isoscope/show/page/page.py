@@ -22,15 +22,9 @@ from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 
 
 def page(
-    run: Run,
-    rows: pd.DataFrame,
-    facts: Facts,
-    points: pd.DataFrame | None = None,
-    *,
-    sections: Sequence[Section] | None = None,
-    said: str | None = None,
-    swept: Swept | None = None,
-) -> str:
+    run: Run, rows: pd.DataFrame, facts: Facts, points: pd.DataFrame | None = None, *,
+    sections: Sequence[Section] | None = None, said: str | None = None, swept: Swept | None = None,
+) -> str:  # fmt: skip
     """The text of `report.html`, by default with a section per family and the headline of the rows.
 
     `facts` is what is known of each unit, `points` those of its pictures. Of a sweep `swept` is what

@@ -78,20 +78,16 @@ def _by_measure(sections: Sections, part: Callable[[Section], list[Panel]]) -> d
     for section in sections:
         if section.family == "comparison":  # of one measure against another
             continue
-        own: dict[str, list[Panel]] = {}
-        for panel in part(section):
-            for measure in panel.measures:
-                own.setdefault(measure, []).append(panel)
-        found |= {measure: panels for measure, panels in own.items() if measure not in found}
+        panels = part(section)
+        measures = unique(m for panel in panels for m in panel.measures if m not in found)
+        found |= {m: [panel for panel in panels if m in panel.measures] for m in measures}
     return found
 
 
 def _overview(name: str, lines: Mapping[str, Sequence[Panel]]) -> Offered:
     axis = _ALONG[name]
     panels = {
-        m: [
-            p for p in own if p.measures[0] == m and p.chart.across.name == axis and (axis or p.chart.up.rows)
-        ]
+        m: [p for p in own if (p.measures[0], p.chart.across.name) == (m, axis) and (axis or p.chart.up.rows)]
         for m, own in lines.items()
     }
     main = [m for m in ("loss", *MAIN) if panels.get(m)]

@@ -31,9 +31,8 @@ def drift(found: list[SiteReading]) -> list[str]:
         out += [f"{capital(_share(found, shares, aside))}.", *_without(found, top)]
     carried, stays = find_sinks(found)
     if carried:
-        whole, left, control = (
-            _span(found, end, carried) for end in ("", "_without_drift", "_without_random")
-        )
+        ends = "", "_without_drift", "_without_random"
+        whole, left, control = (_span(found, end, carried) for end in ends)
         chance = spread([r.null for r in carried], lambda value: short(value, 2))
         out.append(
             f"The sink of {numbered(carried)} is carried by the mean query: the first token takes {whole}, "
@@ -58,9 +57,8 @@ def _share(found: list[SiteReading], shares: list[SiteReading], aside: list[str]
 
 def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
     """The entropy in that layer without the mean query, and without the control."""
-    whole, without, random = (
-        _at(found, f"normalised_entropy{end}", top) for end in ("", "_without_drift", "_without_random")
-    )
+    ends = "", "_without_drift", "_without_random"
+    whole, without, random = (_at(found, f"normalised_entropy{end}", top) for end in ends)
     if not whole or not without:
         return []
     old, new = two(whole.value, without.value)

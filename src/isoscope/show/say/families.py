@@ -10,18 +10,7 @@ from dataclasses import dataclass
 
 from isoscope.formatting import listed
 from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
-from isoscope.show.readings import (
-    ATTENTION,
-    PLACES,
-    SiteReading,
-    at_last,
-    ends,
-    models,
-    of,
-    steps,
-    unique,
-    where,
-)
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, of, steps, unique, where
 from isoscope.show.say import attention, weights
 from isoscope.show.say.shapes import MOST_NAMED, Line, capital, lowered, one_end, ranged
 
@@ -65,10 +54,7 @@ LINES = {
 }  # fmt: skip
 """Sentences that only fill a shape, by measure."""
 
-_BANDS = {
-    "drift further": TOGETHER[DRIFT_BY_FREQUENCY],
-    "point more alike": TOGETHER[COSINE_BY_FREQUENCY],
-}
+_BANDS = {"drift further": TOGETHER[DRIFT_BY_FREQUENCY], "point more alike": TOGETHER[COSINE_BY_FREQUENCY]}
 _TOKENS = {"rare": "rare tokens", "in between": "tokens in between", "frequent": "frequent tokens"}
 _LEFT_OUT = {
     "not_finite": "vectors that are not finite: NaN or infinite",
@@ -223,7 +209,7 @@ def said_of(family: str, readings: list[SiteReading]) -> str:
     for name in names[:MOST_TOLD]:
         own = [r for r in sited if r.model == name]
         step = f"step {steps(own)[-1]:,}" if len(steps(own)) > 1 else ""
-        said = known.of_model(at_last(own) if step else own)
+        said = known.of_model([r for r in own if r.step == steps(own)[-1]] if step else own)
         before = ", ".join(filter(None, [name, step])) if len(names) > 1 else step and f"At {step}"
         if said and before:
             said[0] = f"{before}: {lowered(said[0])}"

@@ -54,10 +54,8 @@ def _placed(found: list[SiteReading]) -> str:
     text += f"; {listed(evenly)}" if evenly else ""
     if slopes and all(map(_stands, slopes)):
         walk = f"walk slope {_span(slopes)}; a walk has 1"
-        premise = (
-            f"On this data the inputs of attention do not walk at random ({walk}), so the theory of where"
-        )
-        return f"{premise} heads look does not apply. For inputs that do, {text}."
+        premise = f"On this data the inputs of attention do not walk at random ({walk}), so the theory of"
+        return f"{premise} where heads look does not apply. For inputs that do, {text}."
     return f"For inputs that walk at random, {text}."
 
 
@@ -131,19 +129,15 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
             forms = {"centred": "_centred", "without its top directions": "_without_top"}
             rest = {how: at(found, "mean_cosine", kind + form) for how, form in forms.items()}
             left = "".join(f", {how} {plain(r.value)}" for how, r in rest.items() if r)
-            numbers = (
-                f"mean cosine {plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
-            )
-            out.append(f"The {name} is {grade(cosine)}: {numbers}.")
+            numbers = f"{plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
+            out.append(f"The {name} is {grade(cosine)}: mean cosine {numbers}.")
     return out
 
 
 def _vocabularies(found: list[SiteReading]) -> str:
     there = [(name, r) for kind, name in _VOCABULARIES.items() if (r := at(found, "mean_cosine", kind))]
-    if not there:
-        return ""
     said = [f"the {name} is {grade(r)} (mean cosine {plain(r.value)})" for name, r in there]
-    return f"{capital(listed(said))}; random directions have {plain(there[0][1].chance)}."
+    return f"{capital(listed(said))}; random directions have {plain(there[0][1].chance)}." if there else ""
 
 
 def grade(reading: SiteReading) -> str:
@@ -159,10 +153,8 @@ def stages(found: list[SiteReading]) -> list[str]:
         before, scaled, after = (at(found, measure, f"norm_{k}") for k in ("before", "scaled", "output"))
         if before and after:
             middle = f", {plain(scaled.value)} after × γ" if scaled else ""
-            text = (
-                f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)} after"
-            )
-            out.append(f"{text}{'' if before.apart(after) else ' (indistinguishable)'}.")
+            text = f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)}"
+            out.append(f"{text} after{'' if before.apart(after) else ' (indistinguishable)'}.")
     return out
 
 

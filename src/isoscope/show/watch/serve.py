@@ -190,15 +190,16 @@ class _Answer(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, what.packed if packed else what.body, f"{kind}; charset=utf-8", told)
 
     def _send(
-        self,
-        status: HTTPStatus,
-        body: bytes,
-        kind: str = "text/plain; charset=utf-8",
+        self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8",
         more: Mapping[str, str] = _NO_MORE,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.send_response(status)
-        told = {"Content-Type": kind, "Content-Length": str(len(body)), **_ALWAYS, **more}
-        for name, value in told.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            **_ALWAYS,
+            **more,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -47,11 +47,6 @@ def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     )
 
 
-def _label(kind: str) -> str:
-    """What a stage or an edit is called on the axis; an edit that is not known, by its own name."""
-    return (STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ")
-
-
 def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
@@ -68,7 +63,8 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
         drawn = series_of(name, mine, [place[r.kind] for r in mine], pair)
         style: Style = "curve" if group is ordered else "dots"
         series += [replace(drawn, style=style, size=8, hollow=group is edits, opacity=1)] if mine else []
-    wrapped = ["\n".join(textwrap.wrap(_label(kind), 9, break_long_words=False)) for kind in place]
+    labels = [(STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ") for kind in place]
+    wrapped = ["\n".join(textwrap.wrap(label, 9, break_long_words=False)) for label in labels]
     across = Axis(range=(-0.5, max(place.values()) + 0.5), ticks=[*zip(place.values(), wrapped, strict=True)])
     up = Axis(range=from_zero([v for r in own for v in (r.value, r.null, r.low, r.high)]))
     return Chart("", across, up, series, height=HEIGHT)
