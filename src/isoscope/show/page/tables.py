@@ -11,6 +11,7 @@ import pandas as pd
 from isoscope.formatting import ABSENT, short
 from isoscope.show.measures import Told, how_shown, title_of
 from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, steps, unique, where
+from isoscope.show.say.course import notes_of
 
 MOST_ROWS = 1500  # more rows make a browser slow; the page says how many it leaves out and where they are
 NUMBERS = ("step", "value", "null", "95 % interval", "n")  # columns set to the right
@@ -55,8 +56,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
             grouped.setdefault(reading.note, []).append(reading)
     units: dict[str, list[str]] = {}
     for unit, known in facts.items():
-        told = known.get("notes")
-        for text in [told] if isinstance(told, str) else told if isinstance(told, list | tuple) else []:
+        for text in notes_of(known):
             units.setdefault(str(text), []).append(unit)
     every = len(facts)
     return [

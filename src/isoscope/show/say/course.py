@@ -22,11 +22,10 @@ def first_not_finite(readings: Iterable[SiteReading]) -> SiteReading | None:
 
 
 def not_finite(first: SiteReading) -> str:
-    """The same as a sentence, without its point."""
+    """Where NaN or Inf was first seen, as a sentence without its point."""
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
-    of = f" of {first.n:,}"
     at = "" if first.step is None else f" at step {first.step:,},"
-    return f"NaN or Inf was first seen{at} in {first.site} ({first.value:,.0f}{of} {what})"
+    return f"NaN or Inf was first seen{at} in {first.site} ({first.value:,.0f} of {first.n:,} {what})"
 
 
 def while_whole(readings: list[SiteReading]) -> list[SiteReading]:
@@ -38,7 +37,7 @@ def while_whole(readings: list[SiteReading]) -> list[SiteReading]:
 
 
 def rows_while_whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same of rows: of a long run they are too many to be read one by one."""
+    """Rows without the steps after the last whole one; in a long run they are too many to read one by one."""
     values = rows.loc[np.isfinite(rows["value"].astype(float)) & (rows["kind"] != "training"), "step"]
     counts = values.value_counts()
     if counts.empty:
@@ -61,8 +60,9 @@ def cost(facts: Facts) -> str:
 def told_once(facts: Facts) -> dict[str, dict[str, object]]:
     """Facts with the note on the budget at the last unit only: every unit repeats it, with newer numbers."""
     last = max((unit for unit, known in facts.items() if known.get("budget note")), key=_step, default="")
+    left = {unit: None if unit == last else known.get("budget note") for unit, known in facts.items()}
     return {
-        unit: {**known, "notes": [n for n in _notes(known) if unit == last or n != known.get("budget note")]}
+        unit: {**known, "notes": [note for note in notes_of(known) if note != left[unit]]}
         for unit, known in facts.items()
     }
 
@@ -73,6 +73,7 @@ def _step(unit: str) -> float:
     return int(number) if number.isdecimal() else inf
 
 
-def _notes(known: Mapping[str, object]) -> list[object]:
+def notes_of(known: Mapping[str, object]) -> list[object]:
+    """The notes that a unit recorded."""
     told = known.get("notes")
     return [told] if isinstance(told, str) else list(told) if isinstance(told, list | tuple) else []
