@@ -93,7 +93,7 @@ def test_more_units_than_fit_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch)
     each = pictures("step 000000")
     every = pd.concat([each.assign(unit=f"step {step:06d}") for step in range(11)])
     for most, left in ((3 * len(each) + 5, ("0", "5", "10")), (10, ("10",)), (len(every), 11)):
-        monkeypatch.setattr(clouds, "MOST", most)
+        monkeypatch.setattr(clouds.albums, "MOST", most)
         units = album(every, ROWS).units  # type: ignore[union-attr]
         assert units == left if isinstance(left, tuple) else len(units) == left
 

@@ -14,7 +14,7 @@ import pytest
 
 from isoscope.results.row import Row
 from isoscope.results.run import Run
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.charts import carried, library
 from isoscope.show.page.page import page
 from isoscope.show.page.tables import MOST_ROWS
 from tests.show.made import a_run, attended, clouds, compared, layered, row, trained, whole

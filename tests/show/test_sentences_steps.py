@@ -12,7 +12,7 @@ import pytest
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words, opening
 from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory
-from isoscope.show.page.swept import Finding
+from isoscope.show.page.training import Finding
 from isoscope.show.readings import read
 from isoscope.show.say.training import changed
 from tests.show.made import row

@@ -20,7 +20,7 @@ from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart
-from isoscope.show.draw.plotly.library import carried
+from isoscope.show.draw.plotly.charts import carried
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.page.section import Section

@@ -12,8 +12,8 @@ import pytest
 
 from isoscope.run.monitor.schedule import dense_then_even
 from isoscope.show.charts import Chart
-from isoscope.show.draw.plotly.library import carried
-from isoscope.show.figures.heads_over_steps import MOST_HEADS, heads_over_steps
+from isoscope.show.draw.plotly.charts import carried
+from isoscope.show.figures.maps import MOST_HEADS, heads_over_steps
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory
@@ -22,8 +22,7 @@ from isoscope.show.page.page import page
 from isoscope.show.page.section import trained_section
 from isoscope.show.page.training import is_training, training
 from isoscope.show.readings import read
-from isoscope.show.say.broken import first_not_finite, rows_while_whole, while_whole
-from isoscope.show.say.cost import cost, told_once
+from isoscope.show.say.course import cost, first_not_finite, rows_while_whole, told_once, while_whole
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import headline
 from tests.show.drawn import figure_of

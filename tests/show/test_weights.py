@@ -17,11 +17,11 @@ from isoscope.show.figures.weights import heads as albums
 from isoscope.show.figures.weights import norms, vocabulary
 from isoscope.show.figures.weights.heads import heads
 from isoscope.show.figures.weights.planes import NEVER, SURE, planes
-from isoscope.show.figures.weights.sections import weight_sections
 from isoscope.show.page.page import page
+from isoscope.show.page.section import weight_sections
 from isoscope.show.readings import read
 from isoscope.show.regimes import REGIMES, regime_of
-from isoscope.show.say.words import headline, sentences
+from isoscope.show.say.words import headline
 from tests.show import made_weights as made
 from tests.show.drawn import figure_of
 from tests.show.made import attended, layered, row, whole
@@ -209,8 +209,8 @@ def test_the_heading_of_several_columns_stands_over_all_of_them() -> None:
 def test_captions_of_small_panels_are_short_and_stay_in_one_line() -> None:
     beside = [row("softmax_agreement", 0.4, kind="query_key", layer=layer, null=0.3) for layer in range(1, 7)]
     nulls = [replace(r, null=0.1) if r.measure == "spectral_norm" else r for r in made.weighed(data=True)]
-    (section, *_) = weight_sections(frame([*nulls, *beside]), None, {}, 512, sentences)
-    told = {panel.measures[0]: panel.remark for panel in section.small.panels}
+    (section, *_) = weight_sections(frame([*nulls, *beside]), None, {}, 512)
+    told = {panel.measures[0]: panel.remark for panel in section.small}
     assert told["softmax_agreement"] == "dashed:\N{NO-BREAK SPACE}other\N{NO-BREAK SPACE}heads"
     assert told["spectral_norm"] == "dashed:\N{NO-BREAK SPACE}random\N{NO-BREAK SPACE}W"
     assert not any(" " in remark for remark in told.values())
@@ -304,7 +304,7 @@ def test_every_colour_of_the_sections_has_its_pair() -> None:
     used = {colour for figure in figures for colour in re.findall(r'"(#[0-9a-f]{6})"', figure)}
     assert used
     assert used <= set(dark)
-    sections = weight_sections(WORDS, points, {}, 512, sentences)
+    sections = weight_sections(WORDS, points, {}, 512)
     pairs = [pair for section in sections for panel in section.panels for pair in panel.chart.colours]
     assert len({light for light, _ in pairs}) == len(set(pairs))  # no colour is the first of two pairs
     assert MODELS[0] in pairs

@@ -1,9 +1,7 @@
 """Figures for print and notebooks: every function draws on matplotlib axes and returns them.
 
 Each takes rows as `frame()` gives them (or points as `points()` does) and an optional `ax`; without one it
-opens a figure of its own. Charts are those of the page. `told` is `run.measures`, for titles as the page has
-them. `figures` gives all figures of a run folder or of rows, and `draw` puts one of their charts on axes.
-Matplotlib is imported when something is drawn.
+opens a figure of its own. `told` is `run.measures`, for titles as the page has them.
 """
 
 from __future__ import annotations
@@ -62,17 +60,10 @@ def figures(
 
 
 def layers(
-    frame: pd.DataFrame,
-    measure: str | Sequence[str] | None = None,
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw a measure along the layers, with intervals and null; of one model at several steps a few of them.
-
-    Measures made to be compared share the axes. Where there is one site, values stand as dots.
-    """
+    frame: pd.DataFrame, measure: str | Sequence[str] | None = None, *, ax: Axes | None = None,
+    told: Told | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
+    """Draw a measure, or several together, along the layers; of one site as dots, of several steps a few."""
     asked = [measure] if isinstance(measure, str) or measure is None else list(measure)
     rows = pd.concat([_rows(frame, one, heads=False) for one in asked])
     shown = sorted(rows.loc[rows["value"].notna(), "step"].dropna().unique())
@@ -87,21 +78,16 @@ def layers(
 
 
 def steps(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    ax: Axes | None = None,
-    told: Told | None = None,
+    frame: pd.DataFrame, measure: str | None = None, *, ax: Axes | None = None, told: Told | None = None,
     legend: bool = True,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw a measure of one model along the steps, with intervals and null: one line per layer."""
     rows = _one_model(_rows(frame, measure, heads=False, kinds=(*_PLACED, "training")))
     own = [r for r in read(rows) if r.step is not None]
     if not own:
         raise IsoscopeError("there is nothing to draw along steps: these rows have none.")
-    first = own[0].kind
-    if first in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
-        own = [r for r in own if r.kind == first]
+    if own[0].kind in (*ATTENTION, *QUERY_KEY):  # of several kinds of attention the first
+        own = [r for r in own if r.kind == own[0].kind]
     axis = step_axis(r.step for r in own if r.step is not None)
     places = depths(read(_checked(frame).drop_duplicates(["kind", "layer"])))
     shown = [r for r in own if r.step in axis.steps]
@@ -109,13 +95,9 @@ def steps(
 
 
 def heads(
-    frame: pd.DataFrame,
-    measure: str | None = None,
-    *,
-    kind: str | None = None,
-    ax: Axes | None = None,
+    frame: pd.DataFrame, measure: str | None = None, *, kind: str | None = None, ax: Axes | None = None,
     told: Told | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw a map of heads, layers down and heads across; of several steps the last, of `kind` one kind."""
     rows = _one_model(_rows(frame, measure, heads=True))
     there = unique(map(str, rows["kind"]))
@@ -126,20 +108,12 @@ def heads(
 
 
 def clouds(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    step: int | None = None,
-    on: str = "shared",
-    kind: str | None = None,
-    ax: Axes | None = None,
-    legend: bool = True,
-) -> Axes:
-    """Draw the queries and keys of one head, from points as `points()` gives them.
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, step: int | None = None,
+    on: str = "shared", kind: str | None = None, ax: Axes | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
+    """Draw queries and keys of one head, by default the one that drifts most, at a step, by default the last.
 
-    `on` says on which axes: those that queries and keys share, `centred` or `random` ones. Without layer and
-    head it is the head whose means lie furthest from the origin; without a step the last.
+    `on` is the kind of axes: `shared`, `centred` or `random`.
     """
     if on not in pictures.AXES:
         raise unknown_name("kind of axes", on, pictures.AXES)
@@ -153,29 +127,17 @@ def clouds(
 
 
 def eigenvalues(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    ax: Axes | None = None,
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, ax: Axes | None = None,
     legend: bool = True,
-) -> Axes:
-    """Draw the eigenvalues of W of one head among those of its layer's other heads; equal scales.
-
-    `points` are those of a run of weights; without layer and head it is the first head.
-    """
+) -> Axes:  # fmt: skip
+    """Draw the eigenvalues of W of one head, by default the first, among those of its layer's others."""
     return _of_weights(points, "spectrum", layer, head, ax, legend)
 
 
 def propagation(
-    points: pd.DataFrame,
-    layer: int | None = None,
-    head: int | None = None,
-    *,
-    measured: bool = False,
-    ax: Axes | None = None,
-    legend: bool = True,
-) -> Axes:
+    points: pd.DataFrame, layer: int | None = None, head: int | None = None, *, measured: bool = False,
+    ax: Axes | None = None, legend: bool = True,
+) -> Axes:  # fmt: skip
     """Draw where the signal of one head passes, by its weights; `measured`: where its last query attends."""
     return _of_weights(points, "measured" if measured else "predicted", layer, head, ax, legend)
 
@@ -197,7 +159,6 @@ def _in_units(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _drawn(made: Sequence[Panel], ax: Axes | None, legend: bool) -> Axes:
-    """Draw the first panel."""
     if not made:
         raise IsoscopeError("there is nothing to draw: these rows hold no value of what this figure shows.")
     return draw(made[0].chart.named(made[0].heading), ax, legend=legend)
@@ -216,10 +177,7 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
 def _rows(
     frame: pd.DataFrame, measure: str | None, *, heads: bool, kinds: Sequence[str] = _PLACED
 ) -> pd.DataFrame:
-    """The rows of one measure at sites of these kinds, or at their heads; at least one has a value.
-
-    Without a measure it is the first of the most important that has a value, else the first of all.
-    """
+    """The rows of one measure at such sites, or their heads: by default the most important with a value."""
     rows, what = _checked(frame), "heads" if heads else "sites"
     rows = rows[(rows["head"].notna() == heads) & rows["kind"].isin(list(kinds))]
     known = unique(map(str, rows["measure"]))
@@ -237,9 +195,9 @@ def _rows(
 
 def _one_model(rows: pd.DataFrame) -> pd.DataFrame:
     names = unique(map(str, rows["model"]))
-    if len(names) > 1:
-        raise IsoscopeError(
-            f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
-            "those of one, as frame[frame.model == name]."
-        )
-    return rows
+    if len(names) < 2:
+        return rows
+    raise IsoscopeError(
+        f"these rows are of {len(names)} models ({', '.join(names[:4])}); this figure is of one: give "
+        "those of one, as frame[frame.model == name]."
+    )

@@ -1,8 +1,4 @@
-"""A figure as plain data: what is drawn, and not how. `show.draw` renders it for the page and for print.
-
-Nothing here needs plotly or matplotlib, so that charts can be made where neither is installed. Sizes are
-pixels of the page; a renderer for print takes them as parts of its own line width and mark size.
-"""
+"""A figure as plain data, in pixels of the page; `show.draw` renders it with plotly or matplotlib."""
 
 from __future__ import annotations
 
@@ -14,16 +10,12 @@ from typing import Any, Literal
 from isoscope.formatting import short
 from isoscope.show.colours import ALARM, AMOUNT, MODELS, SIGNED, SOFT, Pair, sequence
 
-HEIGHT, LARGE = 240, 360
-"""Pixels of a panel, and of one that stands out."""
-NULL = "null"
-"""What the null is called in a key."""
+HEIGHT, LARGE = 240, 360  # pixels of a panel, and of one that stands out
+NULL = "null"  # what the null is called in a key
 MARKS = ("circle", "square", "diamond")
-DASHES = ("solid", "dash", "dot")
-"""When colours come again, marks and dashes do not."""
+DASHES = ("solid", "dash", "dot")  # when colours come again, marks and dashes do not
 MOST_TICKS = 8
 LAYER = "layer"
-
 Style = Literal["line", "curve", "dots", "thin", "steps", "band", "arrow"]
 _PENS = {"line": 2.0, "curve": 2.0, "dots": 0.0, "thin": 1.0, "steps": 1.6, "band": 0.0, "arrow": 1.8}
 _DOTS = {"curve": 6.0, "dots": 6.0}
@@ -31,11 +23,7 @@ _DOTS = {"curve": 6.0, "dots": 6.0}
 
 @dataclass(frozen=True)
 class Told:
-    """Hover text: a part in bold, the rest of its line, and further lines. Renderers escape all of it.
-
-    In the pattern of a series or a map `{x:.3g}`, `{y:.3g}`, `{z:.3g}`, `{step}`, `{low}`, `{high}` and
-    `{text}` stand for the numbers of the point.
-    """
+    """Hover text: bold, the rest of its line, further lines; in patterns `{x:.3g}`, `{step}` and so on."""
 
     bold: str
     rest: str = ""
@@ -46,11 +34,10 @@ class Told:
 class Series:
     """Points in order with their intervals, where they have some (NaN: not that one).
 
-    `x` are numbers, names for places side by side, or None for a gap. A `line` joins the points, with dots
-    where they have intervals; a `curve` always has dots; `dots` stand alone; a `thin` line is one of many;
-    `steps` is the outline of a histogram; a `band` is the area from low to high; an `arrow` ends with a head.
-    Intervals lie along y, or `across`; where they are `shaded` print draws a pale band and the page tells
-    them on hover. `steps` gives the training step of each point, and `ids` what a script knows it by.
+    `x` are numbers, names for places side by side, or None for a gap. A `curve` always has dots, a
+    `line` only with intervals; `steps` is the outline of a histogram, a `band` the area from low to
+    high. Intervals lie along y, or `across`; `shaded` ones are a pale band in print and told on hover
+    on the page. `ids` is what a script knows points by.
     """
 
     name: str
@@ -124,8 +111,8 @@ class Series:
 class Axis:
     """An axis: its name, range (powers of ten where `log`) and ticks, each a place and its text.
 
-    `floor`: it begins at 0. `zero`: a soft line stands at 0. `rows`: ticks are names of rows. `most`: about
-    how many ticks it has where none are given. `down`: it runs from top to bottom.
+    `floor`: it begins at 0. `zero`: a soft line stands at 0. `rows`: ticks name rows. `most`: about how
+    many ticks it has where none are given. `down`: it runs from top to bottom.
     """
 
     name: str = ""
@@ -145,9 +132,9 @@ class Axis:
 class Map:
     """Cells in lines, coloured from `low` to `high`: an amount, or `signed` around 0. NaN is an empty cell.
 
-    `bar` are the ticks of the colour bar. `told` is hover text per cell; else `pattern` is that of all, with
-    `text` as the text of a cell. The first line is on top unless the axis `up` says otherwise. `cuts` are
-    the lines before which a gap is drawn; `meta` is for the page's scripts.
+    `bar` are the ticks of the colour bar. `told` is hover text per cell, else `pattern` that of all,
+    with `text` for a cell's. Before the lines in `cuts` a gap is drawn; `meta` is for the page's
+    scripts.
     """
 
     x: Sequence[float | str]
@@ -202,13 +189,12 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Chart:
-    """Series on one pair of axes, `levels` and `uprights` dashed across by their names, or a map.
+    """Series on one pair of axes, `levels` and `uprights` dashed across by their names, or a map, or both.
 
-    A chart with both series and a map has the map below, on the same axis of x. Where series are `ordered`
-    (steps, strengths) so are the colours that they are given; else a name has one colour in all charts of a
-    claim. Series of one name have one colour and one line in the key. A `centred` chart has the origin in
-    its middle and one range on both axes; an `equal` one has one scale. `digits` are those that the page
-    writes of y, `margin` the room around it there, and `meta` is for its scripts.
+    Series of one name have one colour and one line in the key, the same in all charts of a claim; where
+    they are `ordered` the colours are too. A `centred` chart has the origin in its middle, an `equal`
+    one a single scale. `digits` are those that the page writes of y, `margin` its room there, and
+    `meta` is for its scripts.
     """
 
     title: str
@@ -243,12 +229,6 @@ class Chart:
         return self.y if isinstance(self.y, Axis) else Axis(self.y, log=self.log_y)
 
     @property
-    def reach(self) -> float:
-        """The largest coordinate of all, and a little more."""
-        every = [abs(v) for one in self.series for v in (*one.x, *one.y) if isinstance(v, int | float)]
-        return 1.05 * max((v for v in every if math.isfinite(v)), default=1.0) or 1.0
-
-    @property
     def places(self) -> list[str]:
         """The names of places side by side, where x are names."""
         return list(dict.fromkeys(x for one in self.series for x in one.x if isinstance(x, str)))
@@ -262,23 +242,17 @@ class Chart:
 
     @property
     def filled(self) -> bool:
-        """Whether there is a single point of which both coordinates are there, or a cell of a map.
-
-        >>> [Chart("", "", "", [Series("a", [x], [y])]).filled for x, y in ((1.0, math.nan), (math.inf, 1.0))]
-        [False, False]
-        """
+        """Whether any point has two finite coordinates, or any cell of a map is a number."""
         points = [pair for one in self.series for pair in zip(one.x, one.y, strict=True)]
         cells = [z for line in self.map.cells for z in line] if self.map else []
         return any(_there(x) and _there(y) for x, y in points) or any(map(_there, cells))
 
-    def named(self, title: str = "", y: str = "", x: str = "") -> Chart:
-        """The chart with a title and names of its axes, where they are given."""
-        across = replace(self.across, name=x) if x else self.x
-        return replace(self, title=title or self.title, x=across, y=replace(self.up, name=y) if y else self.y)
+    def named(self, title: str = "", y: str = "") -> Chart:
+        """The chart with a title and a name of its axis of y, where they are given."""
+        return replace(self, title=title or self.title, y=replace(self.up, name=y) if y else self.y)
 
 
 def _there(at: float | str | None) -> bool:
-    """Whether a coordinate is one: a name, or a number that is finite."""
     return isinstance(at, str) or (at is not None and math.isfinite(at))
 
 
@@ -320,7 +294,9 @@ def _prepared(chart: Chart, shared: Mapping[str, tuple[Pair, str, str]]) -> Char
     if up.log:
         up = _log(up, [y for one in chart.series for y in (*one.y, *one.low, *one.high)])
     if chart.centred:
-        across, up = (replace(axis, range=(-chart.reach, chart.reach)) for axis in (across, up))
+        sizes = [abs(v) for one in chart.series for v in (*one.x, *one.y) if isinstance(v, int | float)]
+        far = 1.05 * max(filter(math.isfinite, sizes), default=1.0) or 1.0
+        across, up = (replace(axis, range=(-far, far)) for axis in (across, up))
     remark = ", ".join(filter(None, [chart.remark, "log scale" if chart.up.log else ""]))
     height = chart.height + (30 if chart.places else 0)
     return replace(chart, x=across, y=up, series=series, remark=remark, height=height)
@@ -360,3 +336,10 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     leads = (1, 2, 5) if high - low < 2.2 else (1,)
     ticks = [lead * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for lead in leads]
     return [(tick, short(tick)) for tick in ticks if low <= math.log10(tick) <= high]
+
+
+def rounded(value: float | None, digits: int = 0) -> float | None:
+    """A number as JSON has it, in as many digits as a figure shows; None for what is not one."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}") if digits else value

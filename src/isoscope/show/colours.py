@@ -1,15 +1,12 @@
 """The colours of curves, as pairs: the first for white paper, the second for a dark screen.
 
-A figure is made with the first; the page swaps each for its second where the reader's screen is dark.
-Models have the colours of Okabe and Ito, steps (or layers along training) those of viridis: both are
-told apart with every kind of colour vision. On paper the last step is darkest, on a dark screen it is
-brightest, so the end of training always stands out. No colour may be the first of two different pairs.
+Models have the colours of Okabe and Ito, steps those of viridis, the last of which stands out on either
+ground. No colour may be the first of two different pairs, since the page swaps each first for its second.
 """
 
 from __future__ import annotations
 
 Pair = tuple[str, str]
-
 INK: Pair = ("#1f2328", "#e6e6e3")
 SOFT: Pair = ("#6a7076", "#9aa0a6")
 GRID: Pair = ("#e7e6e2", "#30343a")
@@ -17,35 +14,24 @@ PAPER: Pair = ("#fefefd", "#16181c")
 ALARM: Pair = ("#b3261e", "#ff8a80")
 
 MODELS: tuple[Pair, ...] = (
-    ("#0072b2", "#56a9e0"),
-    ("#d55e00", "#f0803c"),
-    ("#009e73", "#2fc297"),
-    ("#b0568a", "#dd92bb"),
-    ("#c98500", "#e6a91f"),
-    ("#3b9bd4", "#8accf3"),
-    ("#555555", "#bbbbbb"),
-)
+    ("#0072b2", "#56a9e0"), ("#d55e00", "#f0803c"), ("#009e73", "#2fc297"), ("#b0568a", "#dd92bb"),
+    ("#c98500", "#e6a91f"), ("#3b9bd4", "#8accf3"), ("#555555", "#bbbbbb"),
+)  # fmt: skip
 """Okabe and Ito's, yellow left out and the pale ones a shade darker on paper."""
 
 MEASURES = MODELS[2:5]
 """For measures in one panel, so that none has the colour of the first or second model beside it."""
 
 AMOUNT: tuple[Pair, ...] = (
-    ("#f1f5f9", "#1f2730"),
-    ("#c3d8eb", "#1f435f"),
-    ("#83b1d9", "#2a6a9b"),
-    ("#3a7fb9", "#56a0d6"),
+    ("#f1f5f9", "#1f2730"), ("#c3d8eb", "#1f435f"), ("#83b1d9", "#2a6a9b"), ("#3a7fb9", "#56a0d6"),
     ("#0d3f75", "#cfe8ff"),
-)
+)  # fmt: skip
 """From nothing to all, for maps: one hue, so lightness alone tells; more stands out more on either ground."""
 
 SIGNED: tuple[Pair, ...] = (
-    ("#a04a00", "#ffb066"),
-    ("#e0a878", "#94622f"),
-    ("#f4f4f2", "#23272d"),
-    ("#86b0da", "#3a6994"),
+    ("#a04a00", "#ffb066"), ("#e0a878", "#94622f"), ("#f4f4f2", "#23272d"), ("#86b0da", "#3a6994"),
     ("#0b4a8f", "#8fcaff"),
-)
+)  # fmt: skip
 """From −1 through 0 to 1, for maps: orange and blue, which every kind of colour vision tells apart."""
 
 _VIRIDIS = (
@@ -57,21 +43,13 @@ _ON_DARK = (0.38, 1.0)
 
 
 def sequence(count: int) -> list[Pair]:
-    """`count` colours in order, for steps.
-
-    >>> sequence(2)
-    [('#4fc36a', '#2c738e'), ('#440154', '#fde725')]
-    """
+    """`count` colours in order, for steps."""
     at = [i / (count - 1) for i in range(count)] if count > 1 else [1.0] * count
-    return [(_viridis(_along(_ON_PAPER, x)), _viridis(_along(_ON_DARK, x))) for x in at]
+    return [(_viridis(_ON_PAPER, x), _viridis(_ON_DARK, x)) for x in at]
 
 
-def _along(ends: tuple[float, float], x: float) -> float:
-    return ends[0] + (ends[1] - ends[0]) * x
-
-
-def _viridis(x: float) -> str:
-    at = x * (len(_VIRIDIS) - 1)
+def _viridis(ends: tuple[float, float], x: float) -> str:
+    at = (ends[0] + (ends[1] - ends[0]) * x) * (len(_VIRIDIS) - 1)
     below = min(int(at), len(_VIRIDIS) - 2)
     a, b = (bytes.fromhex(_VIRIDIS[i][1:]) for i in (below, below + 1))
     mixed = (round(p + (q - p) * (at - below)) for p, q in zip(a, b, strict=True))

@@ -1,12 +1,8 @@
-"""How a measure is shown, in one place: the sections of the page, and a line per measure.
+"""How a measure is shown: the sections of the page, and a line per measure that needs more than the defaults.
 
-The title, the family and the explanation of a measure travel with the run. A measure that is not named here
-is shown too: in the section of its family, after the measures that are named, in a panel of its own. So a
-line here is needed only where a measure shares a panel, has a unit, stands instead of another, or the like.
-
-Decided here: sections that most readers need stand open, and first; the others are folded to their heading
-and what they found. A section may show a measure of another family again, beside its own: attention as it is,
-and without a part. Of forms of one thing one is drawn, the others are in the table.
+A measure that is not named here is shown after the others of its family. A section may show a measure of
+another family again, beside its own. Of several forms of one thing one is drawn; the others are in the
+table.
 """
 
 from __future__ import annotations
@@ -15,18 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Told = Mapping[str, Mapping[str, object]]
-"""What a run tells of its measures: `run.measures`."""
-
+Told = Mapping[str, Mapping[str, object]]  # what a run tells of its measures: `run.measures`
 Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, signed"]
 
 
 @dataclass(frozen=True)
 class Family:
-    """A section of the page: its heading, the question it answers, its measures in order.
-
-    `maps` are the measures that it draws as maps of layers and heads where there are rows of heads.
-    """
+    """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads."""
 
     heading: str
     asks: str
@@ -37,10 +28,7 @@ class Family:
 
 @dataclass(frozen=True)
 class TerminalColumn:
-    """A column of the terminal: its heading, and whether intervals are shown where there is room for them.
-
-    `bare`: values are shown without their null, which is 1 or near 0. `count`: values are whole numbers.
-    """
+    """A column of the terminal: `bare` without the null, which is 1 or near 0, `count` for whole numbers."""
 
     heading: str
     interval: bool = True
@@ -50,19 +38,14 @@ class TerminalColumn:
 
 @dataclass(frozen=True)
 class Shown:
-    """How one measure is shown; the defaults are for a measure that needs nothing special.
-
-    A measure with `panel` shares that panel with measures to compare it with; `curve` is its name there.
-    Measures of one `scale` share an axis where there is one site and they stand as dots.
-    """
+    """How one measure is shown; the defaults are for a measure that needs nothing special."""
 
     instead: str = ""  # not drawn where this measure is, which says the same or says it better
     beside: str = ""  # drawn dotted in the panel of this measure, where that has one curve only
-    panel: str = ""
-    curve: str = ""
-    scale: str = ""
+    panel: str = ""  # which it shares with measures to compare it with
+    curve: str = ""  # its name in that panel
+    scale: str = ""  # with which measures it shares an axis as dots, where there is one site
     null: str = ""  # the name of its null, where "an isotropic cloud" would mislead
-    unit: str = ""
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
     note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
@@ -72,75 +55,66 @@ class Shown:
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
 _USED, _ENTROPY = "Directions used", "Normalised entropy"
 _BUT_FIRST = "Normalised entropy over the keys but the first"
-COSINES = "Cosines"
 COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
 DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
-AGAIN = Shown()
-"""A measure of another section that is shown here again."""
+AGAIN = Shown()  # a measure of another section that is shown here again
+
+
+def _plain(*measures: str) -> dict[str, Shown]:
+    return {measure: Shown() for measure in measures}
+
+
+def _shared(panel: str, **curves: str) -> dict[str, Shown]:
+    return {measure: Shown(panel=panel, curve=curve) for measure, curve in curves.items()}
+
 
 FAMILIES: dict[str, Family] = {
     "comparison": Family("Comparison", "Are the layers that drift further the more anisotropic ones?", {
-        "spearman_relative_drift": Shown(), "spearman_drift": Shown(), "pearson_relative_drift": Shown(),
-        "pearson_drift": Shown(),
+        **_plain("spearman_relative_drift", "spearman_drift", "pearson_relative_drift", "pearson_drift"),
     }),
     "directions": Family("Directions", "Do the vectors point the same way?", {
-        "mean_cosine_between": Shown(scale=COSINES),
-        "mean_cosine": Shown(beside="mean_cosine_between", scale=COSINES),
-        "rogue_contribution": Shown(scale=COSINES, note_is_value=True),
-        "cosine_variance": Shown(scale=COSINES),
+        "mean_cosine_between": Shown(scale="Cosines"),
+        "mean_cosine": Shown(beside="mean_cosine_between", scale="Cosines"),
+        "rogue_contribution": Shown(scale="Cosines", note_is_value=True),
+        "cosine_variance": Shown(scale="Cosines"),
     }),
     "drift": Family("Drift", "Is the cloud centred on the origin?", {
-        "relative_drift": Shown(), "mean_norm": Shown(),
-        "drift": Shown(instead="relative_drift"),
+        "relative_drift": Shown(), "mean_norm": Shown(), "drift": Shown(instead="relative_drift"),
     }),
     "spectrum": Family("Spectrum", "How many directions carry the variance?", {
-        "participation_ratio_split": Shown(scale=_USED, unit="dimensions"),
-        "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED, unit="dimensions"),
-        "effective_rank": Shown(scale=_USED, unit="dimensions"),
-        "rankme": Shown(beside="effective_rank", scale=_USED, unit="dimensions"),
-        "isoscore": Shown(scale="Shares"),
-        "isoscore_star": Shown(instead="isoscore"),
-        "top_share": Shown(scale="Shares", unit="share of variance"),
-        "stable_rank": Shown(instead="top_share", unit="dimensions"),
+        "participation_ratio_split": Shown(scale=_USED),
+        "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED),
+        "effective_rank": Shown(scale=_USED), "rankme": Shown(beside="effective_rank", scale=_USED),
+        "isoscore": Shown(scale="Shares"), "isoscore_star": Shown(instead="isoscore"),
+        "top_share": Shown(scale="Shares"), "stable_rank": Shown(instead="top_share"),
         "singular_entropy": Shown(),
     }),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
-        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", unit="1 is even"),
-        "sink_mass": Shown(
-            panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest",
-            unit="share of attention",
-        ),
-        "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS),
-        "effective_keys": Shown(unit="keys"),
-        "score_std": Shown(),
-        "attended_distance": Shown(unit="positions"),
-        "entropy": Shown(instead="normalised_entropy", unit="nats"),
-        "largest_score": Shown(instead="score_std"),
-        "attention_mass": Shown(),
+        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even"),
+        "sink_mass": Shown(panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest"),
+        "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS), "effective_keys": Shown(),
+        "score_std": Shown(), "attended_distance": Shown(), "entropy": Shown(instead="normalised_entropy"),
+        "largest_score": Shown(instead="score_std"), "attention_mass": Shown(),
     }, maps=("normalised_entropy", "sink_mass")),
     "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
-        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT, unit="1 is even"),
-        "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM),
-        "sink_mass": AGAIN,
+        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT),
+        "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM), "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
-        "drift_share": Shown(null="chance", unit="share of variance"),
+        "drift_share": Shown(null="chance"),
         "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
         "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
-        "cross_term": Shown(),
-        "entropy_without_drift": Shown(instead="normalised_entropy_without_drift", unit="nats"),
+        "cross_term": Shown(), "entropy_without_drift": Shown(instead="normalised_entropy_without_drift"),
     }, maps=("drift_share", "sink_mass", "sink_mass_without_drift")),
     "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
     "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
-        "query_relative_drift": Shown(panel="Relative drift of queries and keys", curve="queries"),
-        "key_relative_drift": Shown(panel="Relative drift of queries and keys", curve="keys"),
-        "query_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="queries"),
-        "key_anisotropy": Shown(panel="Anisotropy of queries and keys", curve="keys"),
-        "query_key_cosine": Shown(colours="signed"),
-        "joint_direction": Shown(),
+        **_shared("Relative drift of queries and keys", query_relative_drift="queries",
+                  key_relative_drift="keys"),
+        **_shared("Anisotropy of queries and keys", query_anisotropy="queries", key_anisotropy="keys"),
+        "query_key_cosine": Shown(colours="signed"), "joint_direction": Shown(),
         "query_drift": Shown(instead="query_relative_drift"),
         "key_drift": Shown(instead="key_relative_drift"),
         "query_key_product": Shown(instead="query_key_cosine"),
@@ -151,32 +125,28 @@ FAMILIES: dict[str, Family] = {
         "largest_activation": Shown(note_is_value=True),
     }, folded=True),
     "tokens": Family("Tokens", "Are rare tokens elsewhere than frequent ones, and does context move them?", {
-        "mean_cosine_rare": Shown(panel=COSINE_BY_FREQUENCY, curve="rare"),
-        "mean_cosine_middle": Shown(panel=COSINE_BY_FREQUENCY, curve="in between"),
-        "mean_cosine_frequent": Shown(panel=COSINE_BY_FREQUENCY, curve="frequent"),
-        "relative_drift_rare": Shown(panel=DRIFT_BY_FREQUENCY, curve="rare"),
-        "relative_drift_middle": Shown(panel=DRIFT_BY_FREQUENCY, curve="in between"),
-        "relative_drift_frequent": Shown(panel=DRIFT_BY_FREQUENCY, curve="frequent"),
+        **_shared(COSINE_BY_FREQUENCY, mean_cosine_rare="rare", mean_cosine_middle="in between",
+                  mean_cosine_frequent="frequent"),
+        **_shared(DRIFT_BY_FREQUENCY, relative_drift_rare="rare", relative_drift_middle="in between",
+                  relative_drift_frequent="frequent"),
         "frequency_correlation": Shown(), "self_similarity_adjusted": Shown(),
         "self_similarity": Shown(instead="self_similarity_adjusted"),
     }, folded=True),
     "sequences": Family("Sequences", "How alike are the vectors of one sequence?", {
-        "intra_similarity_adjusted": Shown(),
-        "intra_similarity": Shown(instead="intra_similarity_adjusted"),
+        "intra_similarity_adjusted": Shown(), "intra_similarity": Shown(instead="intra_similarity_adjusted"),
         "rank_residual": Shown(),
     }, folded=True),
     "layers": Family("Layers", "Where does the arrangement change?", {
-        "cka_previous": Shown(panel="CKA with another layer", curve="the previous layer"),
-        "cka_first": Shown(panel="CKA with another layer", curve="the first layer"),
+        **_shared("CKA with another layer", cka_previous="the previous layer", cka_first="the first layer"),
     }, folded=True),
     "sample": Family("Neighbours", "What is the cloud like close up?", {
-        "intrinsic_dimension": Shown(panel="Dimensions among neighbours", curve="from 2 (TwoNN)"),
-        "local_dimension": Shown(panel="Dimensions among neighbours", curve="from 20"),
+        **_shared("Dimensions among neighbours", intrinsic_dimension="from 2 (TwoNN)",
+                  local_dimension="from 20"),
         "uniformity": Shown(), "cluster_cosine": Shown(),
     }, folded=True),
     "partition": Family("Partition function", "Would a softmax favour a direction?", {
-        "partition_isotropy_unit": Shown(panel="Partition isotropy", curve="in units of the mean norm"),
-        "partition_isotropy": Shown(panel="Partition isotropy", curve="as the vectors are"),
+        **_shared("Partition isotropy", partition_isotropy_unit="in units of the mean norm",
+                  partition_isotropy="as the vectors are"),
         "partition_isotropy_one_sign": Shown(instead="partition_isotropy"),
         "partition_isotropy_first": Shown(instead="partition_isotropy"),
         "partition_isotropy_second": Shown(instead="partition_isotropy"),
@@ -184,39 +154,27 @@ FAMILIES: dict[str, Family] = {
     }, folded=True),
     "query_key": Family("Localisation", "Where would each head look, by its weights alone?", {
         "trace": Shown(colours="unbounded, signed", note_is_value=True),
-        "frobenius": Shown(colours="unbounded"),
-        "symmetric_share": Shown(),
+        "frobenius": Shown(colours="unbounded"), "symmetric_share": Shown(),
         "propagation_agreement": Shown(colours="signed", note_is_value=True),
         "softmax_agreement": Shown(null="random weights", note_is_value=True),
-        "regime_density": Shown(null="even", note_is_value=True),
-        "walk_slope": Shown(null="standing still"),
-        "spectrum_mean": Shown(instead="trace"),
-        "spectrum_variance": Shown(null="random weights"),
-        "spectral_norm": Shown(null="random weights"),
-        "query_key_rank": Shown(null="random weights"),
-        "key_bias_norm": Shown(),
-        "trace_on_data": Shown(instead="trace", note_is_value=True),
-        "frobenius_on_data": Shown(instead="frobenius"),
-        "trace_square": Shown(instead="trace"),
+        "regime_density": Shown(null="even", note_is_value=True), "walk_slope": Shown(null="standing still"),
+        "spectrum_mean": Shown(instead="trace"), "spectrum_variance": Shown(null="random weights"),
+        "spectral_norm": Shown(null="random weights"), "query_key_rank": Shown(null="random weights"),
+        "key_bias_norm": Shown(), "trace_on_data": Shown(instead="trace", note_is_value=True),
+        "frobenius_on_data": Shown(instead="frobenius"), "trace_square": Shown(instead="trace"),
         "spectrum_variance_inside": Shown(instead="spectrum_variance"),
     }, maps=("trace", "frobenius", "symmetric_share", "propagation_agreement")),
     "vocabulary": Family("Vocabulary", "Do the rows of the matrices point the same way?", {
-        "frequency_norm_correlation": Shown(), "frequency_drift_correlation": Shown(),
+        **_plain("frequency_norm_correlation", "frequency_drift_correlation"),
     }),
     "norm": Family("The final norm", "What do its weights do to the cloud?", {
-        "norm_weight_size": Shown(), "norm_weight_outliers": Shown(), "norm_bias_size": Shown(),
-        "bias_vocabulary_cosine": Shown(), "weight_vocabulary_cosine": Shown(), "bias_cancels": Shown(),
-        "drift_removed_by_bias": Shown(),
+        **_plain("norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
+                 "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias"),
     }),
-    "live": Family(
-        "Batches that trained", "What do they show, dropout and all, and where do their gradients pull?",
-        folded=True,
-    ),
+    "live": Family("Batches that trained", "What do they show, dropout and all, and where do their gradients "
+                   "pull?", folded=True),
     "health": Family("Health", "What was left out?", {
-        "not_finite": Shown(unit="vectors"),
-        "zero_vectors": Shown(unit="vectors"),
-        "not_finite_rows": Shown(unit="queries"),
-        "blind_rows": Shown(unit="queries"),
+        **_plain("not_finite", "zero_vectors", "not_finite_rows", "blind_rows"),
     }),
 }  # fmt: skip
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
@@ -225,20 +183,16 @@ _TERMINAL = {
     "mean_cosine_between": TerminalColumn("cosine between\nsequences", bare=True),
     "mean_cosine": TerminalColumn("cosine\nall pairs", interval=False),
     "relative_drift": TerminalColumn("relative\ndrift", bare=True),
-    "drift": TerminalColumn("drift", bare=True),
-    "mean_norm": TerminalColumn("mean\nnorm", interval=False),
+    "drift": TerminalColumn("drift", bare=True), "mean_norm": TerminalColumn("mean\nnorm", interval=False),
     "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", interval=False),
     "effective_rank": TerminalColumn("effective\nrank", interval=False),
     "isoscore": TerminalColumn("IsoScore", interval=False),
     "normalised_entropy": TerminalColumn("attention\nentropy", interval=False, bare=True),
     "sink_mass": TerminalColumn("sink mass", interval=False),
     "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", interval=False, bare=True),
-    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True),
-    "trace": TerminalColumn("tr W"),
-    "frobenius": TerminalColumn("‖W‖"),
-    "spectrum_mean": TerminalColumn("mean\neigenvalue"),
-    "spectrum_variance": TerminalColumn("variance of\neigenvalues"),
-    "trace_on_data": TerminalColumn("tr W"),
+    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True), "trace": TerminalColumn("tr W"),
+    "frobenius": TerminalColumn("‖W‖"), "spectrum_mean": TerminalColumn("mean\neigenvalue"),
+    "spectrum_variance": TerminalColumn("variance of\neigenvalues"), "trace_on_data": TerminalColumn("tr W"),
     "frobenius_on_data": TerminalColumn("‖W‖"),
     "propagation_agreement": TerminalColumn("ρ(t) and attention\n(Spearman)"),
     "partition_isotropy_float32": TerminalColumn("isotropy\nas published"),
@@ -250,14 +204,12 @@ _TERMINAL = {
     "weight_vocabulary_cosine": TerminalColumn("cos(γ, mean\nof vocabulary)"),
     "bias_cancels": TerminalColumn("cos(β,\n−E[γ⊙x̂])"),
     "drift_removed_by_bias": TerminalColumn("drift\nβ removes"),
-}
+}  # fmt: skip
 
 SHOWN = {
     measure: replace(how, column=_TERMINAL.get(measure))
-    for family in FAMILIES.values()
-    for measure, how in dict(family.measures).items()
-    if how is not AGAIN
-}
+    for family in FAMILIES.values() for measure, how in dict(family.measures).items() if how is not AGAIN
+}  # fmt: skip
 """How measures are shown, by measure."""
 
 MAIN = (
@@ -299,11 +251,7 @@ _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family
 
 
 def how_shown(measure: str) -> Shown:
-    """How a measure is shown: its line of the table, or the defaults.
-
-    >>> how_shown("entropy").unit, how_shown("new") == Shown()
-    ('nats', True)
-    """
+    """How a measure is shown: its line of the table, or the defaults."""
     return SHOWN.get(measure, Shown())
 
 
@@ -327,40 +275,25 @@ SCALES = {
 
 
 def family_of(measure: str, told: Told) -> str:
-    """The family the run tells of, else the section that has a place for the measure, else "other".
-
-    >>> family_of("drift", {}), family_of("entropy", {"entropy": {"family": "attention"}})
-    ('drift', 'attention')
-    """
+    """The family the run tells of, else the section that has a place for the measure, else "other"."""
     return str(told.get(measure, {}).get("family") or _KNOWN.get(measure, "other"))
 
 
 def shown_in(measure: str, family: str, told: Told) -> bool:
-    """Whether a section shows the measure: it is of its family, or of another and shown there again.
-
-    >>> [shown_in("sink_mass", name, {}) for name in ("attention", "drift in attention", "drift")]
-    [True, True, False]
-    """
+    """Whether a section shows the measure: it is of its family, or of another and shown there again."""
     again = family in FAMILIES and measure in FAMILIES[family].measures
     return again or family_of(measure, told) == family
 
 
 def in_order(measures: Iterable[str], family: str) -> list[str]:
-    """These measures without repeats, those the section knows first and in its order.
-
-    >>> in_order(["mean_norm", "new", "relative_drift"], "drift")
-    ['relative_drift', 'mean_norm', 'new']
-    """
+    """These measures without repeats, those the section knows first and in its order."""
     there = list(dict.fromkeys(measures))
     known = FAMILIES[family].measures if family in FAMILIES else ()
     return [m for m in known if m in there] + [m for m in there if m not in known]
 
 
 def title_of(measure: str, told: Told) -> str:
-    """The measure's title as the run tells it, else its name in words, with a capital.
-
-    A letter that stands for something keeps its case: β has no capital that a reader would know.
-    """
+    """The measure's title as the run tells it, else its name in words, with a capital; β keeps its case."""
     title = name_of(measure, told)
     return title[:1].upper() + title[1:] if title[:1].isascii() else title
 

@@ -1,8 +1,4 @@
-"""What a notebook shows of rows: the headline in words and a small table, as plain HTML without any script.
-
-Decided here: one line a site, a column a measure, the interval under its value; at most `MOST_LINES` lines
-and `MOST_MEASURES` columns, and a sentence on where the rest is. All text is escaped.
-"""
+"""What a notebook shows of rows: the headline in words and a small table, as HTML without any script."""
 
 from __future__ import annotations
 
@@ -41,23 +37,23 @@ def _table(shown: list[SiteReading], rows: int) -> str:
     there = unique(r.measure for r in shown if r.known) or unique(r.measure for r in shown)
     named = [m for m in MAIN if m in there] + [m for m in there if m not in MAIN]
     columns = named[:MOST_MEASURES]
-    several = len(models(shown)) > 1
+    first = 0 if len(models(shown)) > 1 else 1  # the model is named where there are several
     at = {(r.model, r.site, r.measure): r for r in shown}
     sites = list(dict.fromkeys((r.model, r.site) for r in shown))
-    head = "".join(
-        f"<th>{html.escape(name)}</th>" for name in (*(["model"] if several else []), "site", *columns)
+    body = "".join(
+        f"<tr>{_names(site[first:])}{''.join(f'<td>{_cell(at.get((*site, m)))}</td>' for m in columns)}</tr>"
+        for site in sites[:MOST_LINES]
     )
-    lines = [
-        "".join(f"<th>{html.escape(name)}</th>" for name in (*([model] if several else []), site))
-        + "".join(f"<td>{_cell(at.get((model, site, m)))}</td>" for m in columns)
-        for model, site in sites[:MOST_LINES]
-    ]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
     left = [f"{len(sites) - MOST_LINES} sites"] if len(sites) > MOST_LINES else []
     left += [f"{len(named) - MOST_MEASURES} measures"] if len(named) > MOST_MEASURES else []
     rest = f"{listed(left)} more are in " if left else "they are in "
     caption = f"<p>{rows:,} rows; {rest}<code>.frame()</code>.</p>"
+    head = _names(("model", "site", *columns)[first:])
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{caption}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return "".join(f"<th>{html.escape(name)}</th>" for name in names)
 
 
 def _cell(reading: SiteReading | None) -> str:

@@ -1,9 +1,7 @@
-"""Figures as the page carries them: the cells of large maps, and points of clouds, as two letters each.
+"""Cells of large maps and points of clouds as two letters each, a third of the room that numbers take.
 
-A map of 192 heads at 80 steps has 15,360 cells, a sweep's page has dozens of such maps, and written as
-numbers they were 4.6 MB of it. Two letters of 64 make 4,096 levels between the least and the largest cell,
-as fine as the three digits that a map shows, in a third of the room; `page.js` makes numbers of them when the
-map is drawn. Where so many levels would be coarse beside the map's colours, numbers stay as they are.
+4,096 levels between the least and the largest are as fine as the three digits that a map shows; where they
+would be coarse beside the map's colours, numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -15,27 +13,23 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1024
-"""Cells of a map below which it is not worth it."""
-MANY = 32
-"""Points of a cloud from which on it is."""
+LEAST = 1024  # cells of a map below which it is not worth it
+MANY = 32  # points of a cloud from which on it is
 LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _GAP = len(LETTERS) ** 2 - 1  # the last level is no number but a cell that is not there
 _SHADES = 500  # levels that the colours of a map must have at least
-
 Cells = Sequence[Sequence[float | None]]
 
 
 def written(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure with its large maps packed."""
-    return {**figure, "data": [_written(trace) for trace in figure["data"]]}
-
-
-def _written(trace: dict[str, Any]) -> dict[str, Any]:
-    cells = trace.get("z")
-    if not cells or len(cells) * len(cells[0]) < LEAST:
-        return trace
-    return {**trace, "z": packed(cells, trace.get("zmin"), trace.get("zmax")) or cells}
+    traces = []
+    for trace in figure["data"]:
+        cells = trace.get("z")
+        large = cells and len(cells) * len(cells[0]) >= LEAST
+        z = packed(cells, trace.get("zmin"), trace.get("zmax")) if large else None
+        traces.append({**trace, "z": z} if z else trace)
+    return {**figure, "data": traces}
 
 
 def line(values: Sequence[float | None]) -> object:

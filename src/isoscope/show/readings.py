@@ -1,9 +1,4 @@
-"""Rows as words and figures want them: one SiteReading each, named, placed on the axis and in order.
-
-Decided here: what a site is called, where it stands on the axis (the attention of block i at layer i,
-`output` one tick after the deepest layer), and that a model is named with its revision only where the
-name alone would not tell two apart.
-"""
+"""Rows as words and figures use them: one SiteReading each, named, placed on the axis and in order."""
 
 from __future__ import annotations
 
@@ -20,9 +15,7 @@ from isoscope.results.reading import Reading
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
 ATTENTION = ("attention", "cross_attention")
-QUERY_KEY = ("query_key", "cross_query_key")
-"""The weights of attention: queries and keys of every head."""
-
+QUERY_KEY = ("query_key", "cross_query_key")  # the weights of attention: queries and keys of every head
 LAYERED = ("layer", *ATTENTION, *QUERY_KEY)
 """Kinds of site that are numbered, and stand on the axis at their number."""
 
@@ -78,9 +71,8 @@ def read(rows: pd.DataFrame) -> list[SiteReading]:
     records = [dict(zip(names, record, strict=True)) for record in zip(*columns, strict=True)]
     revisions: dict[tuple[str, int | None], set[str]] = {}
     for record in records:
-        revisions.setdefault((str(record["model"]), _whole(record["step"])), set()).add(
-            _text(record["revision"])
-        )
+        at = str(record["model"]), _whole(record["step"])
+        revisions.setdefault(at, set()).add(_text(record["revision"]))
     ambiguous = {model for (model, _), names in revisions.items() if len(names) > 1}
     deepest = max((_whole(r["layer"]) or 0 for r in records if r["kind"] == "layer"), default=-1)
     found = [_reading(record, ambiguous, deepest) for record in records]
@@ -94,24 +86,14 @@ def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) ->
     model, kind, layer = str(record["model"]), str(record["kind"]), _whole(record["layer"])
     revision = _text(record["revision"])
     after = _AFTER_LAYERS.index(kind) if kind in _AFTER_LAYERS else len(_AFTER_LAYERS)
+    value, null, low, high = (_number(record[name]) for name in ("value", "null", "low", "high"))
     return SiteReading(
-        _number(record["value"]),
-        _whole(record["n"]) or 0,
-        _number(record["null"]),
-        _number(record["low"]),
-        _number(record["high"]),
-        _text(record["note"]),
-        tag=_text(record.get("tag")),
-        p=_number(record.get("p")),
-        about=_text(record.get("about")),
-        model=f"{model}@{revision}" if model in ambiguous and revision else model,
-        step=_whole(record["step"]),
-        kind=kind,
-        layer=layer,
-        head=_whole(record["head"]),
-        measure=str(record["measure"]),
+        value, _whole(record["n"]) or 0, null, low, high, _text(record["note"]), _text(record.get("tag")),
+        _number(record.get("p")), about=_text(record.get("about")), measure=str(record["measure"]),
+        model=f"{model}@{revision}" if model in ambiguous and revision else model, kind=kind,
+        step=_whole(record["step"]), layer=layer, head=_whole(record["head"]),
         place=layer if kind in LAYERED and layer is not None else deepest + 1 + after,
-    )
+    )  # fmt: skip
 
 
 def of(readings: Iterable[SiteReading], measure: str, *kinds: str) -> list[SiteReading]:
@@ -152,24 +134,14 @@ def nulls(found: list[SiteReading]) -> str:
 
 
 def where(readings: Iterable[SiteReading]) -> str:
-    """Say which sites these are, layers that follow each other as a range.
-
-    >>> row = {"model": "m", "revision": "", "step": None, "kind": "layer", "head": None, "measure": "drift"}
-    >>> row |= {"value": 0, "n": 1, "null": 0, "low": 0, "high": 0, "note": ""}
-    >>> where(read(pd.DataFrame([row | {"layer": i} for i in (0, 2, 3, 4)])))
-    'layers 0 and 2–4'
-    """
+    """Say which sites these are, layers that follow each other as a range."""
     found = list(readings)
-    spans = _spans(r for r in found if r.kind == "layer")
-    attended = {kind: [r for r in found if r.kind == kind] for kind in (*ATTENTION, *QUERY_KEY)}
+    said = _spans(r for r in found if r.kind == "layer")
+    for kind in (*ATTENTION, *QUERY_KEY):
+        own = [r for r in found if r.kind == kind]
+        said += [f"the {kind.replace('_', '-')} of {numbered(own)}"] if own else []
     others = unique(r.site for r in found if r.kind not in LAYERED or r.layer is None)
-    return listed(
-        [
-            *spans,
-            *(f"the {k.replace('_', '-')} of {numbered(own)}" for k, own in attended.items() if own),
-            *(f"the {site}" for site in others),
-        ]
-    )
+    return listed([*said, *(f"the {site}" for site in others)])
 
 
 def numbered(readings: Iterable[SiteReading]) -> str:

@@ -1,8 +1,4 @@
-"""The regimes a head's weights may be in: what each is called, and its colour and mark.
-
-Where the signal of a head passes follows, as sequences grow, from the trace and the scale of W. The row of a
-head's trace carries the regime as its note, "regime: late"; here is only how a page shows and says it.
-"""
+"""The regimes a head's weights may be in: what each is called, its colour and its mark."""
 
 from __future__ import annotations
 

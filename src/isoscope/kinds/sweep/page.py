@@ -23,14 +23,12 @@ from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
-from isoscope.show.figures.weights.sections import WEIGHED, is_weighed
 from isoscope.show.measures import FAMILIES, family_of
 from isoscope.show.page import page as rows_page
 from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.printed import Sections
-from isoscope.show.page.section import Section, trained_section
-from isoscope.show.page.swept import Finding, Swept
-from isoscope.show.page.training import Training, training
+from isoscope.show.page.section import WEIGHED, Section, is_weighed, trained_section
+from isoscope.show.page.training import Finding, Swept, Training, training
 from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 

@@ -14,10 +14,10 @@ import pandas as pd
 
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
-from isoscope.show.figures.heads_over_steps import ALONG
+from isoscope.show.figures.maps import ALONG
 from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
 from isoscope.show.measures import MAPS
-from isoscope.show.page.swept import Finding
+from isoscope.show.page.training import Finding
 from isoscope.show.readings import read
 
 CHANGES = ("jump", "turn")

@@ -13,7 +13,7 @@ from isoscope.kinds.sweep.rows import STRAY, changes_of
 from isoscope.results.trajectory import Trajectory
 from isoscope.show.figures.step_axis import Changed
 from isoscope.show.measures import Told, name_of
-from isoscope.show.page.swept import Finding
+from isoscope.show.page.training import Finding
 from isoscope.show.readings import SiteReading, read, unique
 from isoscope.show.say.shapes import capital
 

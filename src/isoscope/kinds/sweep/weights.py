@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isoscope.show.figures.heads_over_steps import heads_over_steps
+from isoscope.show.figures.maps import heads_over_steps
 from isoscope.show.figures.trajectories import Depths
-from isoscope.show.figures.weights.sections import WEIGHED
 from isoscope.show.measures import FAMILIES, Family, how_shown, in_order, name_of
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.page.section import WEIGHED, Section, explanations
 from isoscope.show.page.training import Training, step_panel
 from isoscope.show.readings import QUERY_KEY, SiteReading
 from isoscope.show.say.training import changed

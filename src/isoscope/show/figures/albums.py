@@ -1,12 +1,10 @@
-"""What albums of pictures share: one head is picked, and panels show its points.
+"""What albums of pictures share: one head is picked, and empty panels are filled with its points by a script.
 
-An album holds the points of all its heads once, rounded to three digits; a script fills empty panels with the
-head that is picked. Of more units than a page can carry so many are kept as fit, evenly.
+Of more units than a page can carry as many are kept as fit, evenly spaced.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +13,16 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.show.charts import rounded
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import spaced
 from isoscope.show.packed import line
 from isoscope.show.readings import SiteReading, at_last, models, read
 
-MOST = 60_000
-"""Points of one album that a page carries."""
-
-Head = tuple[int, str, int, int]
-"""A head: the number of its unit, the kind of site, layer and head."""
-SiteHead = tuple[str, int, int]
-"""The kind of site, layer and head."""
-Line = list[list[float | None]]
-"""x and y of one series."""
+MOST = 60_000  # points of one album that a page carries
+Head = tuple[int, str, int, int]  # a head: the number of its unit, the kind of site, layer and head
+SiteHead = tuple[str, int, int]  # the kind of site, layer and head
+Line = list[list[float | None]]  # x and y of one series
 Points = TypeVar("Points", list[Line], dict[str, Line])
 
 
@@ -57,20 +51,15 @@ class Album(Generic[Points]):
         return kinds if len(kinds) > 1 else {}
 
     def picked(
-        self,
-        layer: int | None = None,
-        head: int | None = None,
-        kind: str | None = None,
-        unit: str | None = None,
+        self, layer: int | None, head: int | None, kind: str | None = None, unit: str | None = None
     ) -> Head:
         """The head shown first, or the first of the last unit, or of `unit`, that is as asked for."""
         if unit is not None and unit not in self.units:
-            raise IsoscopeError(
-                f"there is no {self.along} {unit} among these points, only {', '.join(self.units)}."
-            )
+            there = ", ".join(self.units)
+            raise IsoscopeError(f"there is no {self.along} {unit} among these points, only {there}.")
         asked = (self.units.index(unit) if unit is not None else self.first[0], kind, layer, head)
         for one in (self.first, *self.heads):
-            if all(want in (None, there) for want, there in zip(asked, one, strict=True)):
+            if all(want in (None, has) for want, has in zip(asked, one, strict=True)):
                 return one
         some = ", ".join(f"{a}.{b}" for _, _, a, b in of_last_unit(self.heads)[:12])
         raise IsoscopeError(
@@ -79,37 +68,27 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        return {
-            "units": self.units,
-            "kinds": self.kinds,
-            "first": list(self.heads).index(self.first),
-            "heads": _written(self.heads),
-        }
+        first, heads = list(self.heads).index(self.first), _packed(self.heads)
+        return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
 
 
-def _written(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
-    def packed(points: list[Line] | dict[str, Line]) -> object:
-        return [[line(axis) for axis in panel] for panel in points] if isinstance(points, list) else points
-
-    return [[*head, packed(points)] for head, points in heads.items()]
+def _packed(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
+    return [
+        [*head, [list(map(line, panel)) for panel in points] if isinstance(points, list) else points]
+        for head, points in heads.items()
+    ]
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:
     """The units to show: all, or so many as fit, the first and the last among them."""
     sizes = points.groupby("unit", sort=False).size()
     units = list(map(str, sizes.index))
-    if not units or int(sizes.sum()) <= most:
-        return units
-    room = max(1, most // int(sizes.max()))
+    room = most // int(sizes.max()) if units and int(sizes.sum()) > most else len(units)
     return spaced(units, room) if room > 1 else units[-1:]
 
 
 def called(units: Sequence[str]) -> tuple[str, ...]:
-    """The units as a list shows them: a step by its number.
-
-    >>> called(["step 000040", "pythia"])
-    ('40', 'pythia')
-    """
+    """The units as a list shows them: a step by its number."""
     return tuple(re.sub(r"^step 0*(?=\d)", "", unit) for unit in units)
 
 
@@ -120,7 +99,7 @@ def by_head(points: pd.DataFrame, units: list[str]) -> dict[Head, dict[tuple[str
     for at, own in points[points["unit"].isin(units)].groupby(columns, sort=False):
         unit, kind, layer, head, picture, series = map(str, at)
         lines = heads.setdefault((units.index(unit), kind, int(layer), int(head)), {})
-        lines[picture, series] = [list(map(rounded, own[axis])) for axis in ("x", "y")]
+        lines[picture, series] = [[rounded(value, 3) for value in own[axis]] for axis in ("x", "y")]
     order = list(KINDS)
     return dict(sorted(heads.items(), key=lambda item: (item[0][0], order.index(item[0][1]), *item[0][2:])))
 
@@ -133,10 +112,7 @@ def of_last_unit(heads: Mapping[Head, object]) -> list[Head]:
 def known_of_heads(
     rows: pd.DataFrame | None, measures: Collection[str]
 ) -> dict[SiteHead, dict[str, SiteReading]]:
-    """What is known of each head at the last step, by measure.
-
-    It is empty where rows are of several models: nothing says of which of them the last unit is.
-    """
+    """What is known of each head at the last step, by measure; nothing where there are several models."""
     if rows is None:
         return {}
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(list(measures))])
@@ -144,8 +120,3 @@ def known_of_heads(
     for r in at_last([r for r in readings if r.known]) if len(models(readings)) == 1 else ():
         heads.setdefault((r.kind, r.layer or 0, r.head or 0), {})[r.measure] = r
     return heads
-
-
-def rounded(value: float) -> float | None:
-    """Three digits, which a picture shows; None for what is not a number."""
-    return float(f"{value:.3g}") if math.isfinite(value) else None

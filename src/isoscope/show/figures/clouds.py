@@ -1,10 +1,4 @@
-"""The clouds of queries and keys of one head, picked by layer and head, on three kinds of axes side by side.
-
-Decided here: the figures are empty forms, and the points of all heads travel beside them once, rounded to
-three digits; `clouds.js` fills the forms with the head that is picked and says what is seen. The head shown
-first is the one whose mean query and mean key are largest and most parallel. A page shows at most `MOST`
-points: of more units, so many as fit, evenly, the first and the last among them.
-"""
+"""The clouds of queries and keys of one head, on three kinds of axes; the head that drifts most is first."""
 
 from __future__ import annotations
 
@@ -17,17 +11,8 @@ import pandas as pd
 from isoscope.formatting import short
 from isoscope.show.charts import Axis, Chart, Label, Series, Told
 from isoscope.show.colours import INK, MEASURES, Pair
-from isoscope.show.figures.albums import (
-    MOST,
-    Album,
-    Head,
-    Line,
-    by_head,
-    called,
-    fitting,
-    known_of_heads,
-    of_last_unit,
-)
+from isoscope.show.figures import albums
+from isoscope.show.figures.albums import Album, Head, Line, of_last_unit
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import spaced
 from isoscope.show.readings import ATTENTION
@@ -58,20 +43,20 @@ def album(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
     if points is None:
         return None
     own = points[points["picture"].isin(list(AXES)) & points["kind"].isin(ATTENTION) & points["head"].notna()]
-    units = fitting(own, MOST)
+    units = albums.fitting(own, albums.MOST)
     wanted = [[(how, series) for series in (*SERIES, "share")] for how in AXES]
     heads = {
         head: [[axis for part in panel for axis in lines[part]] for panel in wanted]
-        for head, lines in by_head(own, units).items()
+        for head, lines in albums.by_head(own, units).items()
         if all(part in lines for panel in wanted for part in panel)
     }
     panels = {how: Panel((), heading, "", cloud()) for how, heading in AXES.items()}
-    return Album(panels, called(units), heads, _first(heads, rows)) if heads else None
+    return Album(panels, albums.called(units), heads, _first(heads, rows)) if heads else None
 
 
 def _first(heads: dict[Head, list[Line]], rows: pd.DataFrame | None) -> Head:
     """Of the last unit, the head of the largest |q̄·k̄|/(mean ‖q‖ · mean ‖k‖): by rows, else by the points."""
-    last, known = of_last_unit(heads), known_of_heads(rows, _PULLED)
+    last, known = of_last_unit(heads), albums.known_of_heads(rows, _PULLED)
     pull = {
         head: math.prod(abs(r.value) for r in measures.values())
         for head, measures in known.items()
@@ -98,13 +83,9 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
             if mean:
                 x, y = ([_mean(each)] for each in (x, y))
             told = Told("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
-            series.append(
-                Series(
-                    "their means" if mean else label, x, y, style="dots", colour=pair, mark=symbol,
-                    pattern=told, size=13 if mean else 5, opacity=1 if mean else 0.7,
-                    edge=INK if mean else None,
-                )
-            )  # fmt: skip
+            dots = Series(label, x, y, style="dots", colour=pair, mark=symbol, pattern=told)
+            large = replace(dots, name="their means", size=13, opacity=1, edge=INK)
+            series.append(large if mean else replace(dots, size=5, opacity=0.7))
     return Chart(
         "", Axis(zero=True, most=5, line=False), Axis(zero=True, most=5, grid=False), [*series, ORIGIN],
         equal=True, height=HEIGHT, margin={"l": 40, "r": 8, "b": 28},
@@ -112,10 +93,7 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
 
 
 def framed_cloud(lines: Sequence[Sequence[float | None]]) -> Chart:
-    """The points of one panel of an album, with the origin in the middle of axes that say how far they reach.
-
-    What matters of a cloud is where it lies against its size, and vectors grow a hundredfold in training.
-    """
+    """The points of one panel of an album, the origin in the middle of axes that say how far they reach."""
     qx, qy, kx, ky = ([math.nan if v is None else v for v in line] for line in lines[:4])
     chart = cloud({"query": (qx, qy), "key": (kx, ky)})
     there = [abs(v) for v in (*qx, *qy, *kx, *ky) if math.isfinite(v)]

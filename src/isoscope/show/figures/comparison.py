@@ -1,27 +1,24 @@
 """The two figures of a comparison: mean cosine against drift, one dot a layer, one colour a model.
 
-Each model's layers are joined in order by a thin line, its layer 0 is hollow. In the panel of the
-relative drift the dashed curve is its square: when all norms are equal the mean cosine lies on it,
-whatever the model, so what the panel shows is how far models leave the curve.
+With equal norms the mean cosine is the square of the relative drift, which is the dashed curve.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from isoscope.show.charts import Axis, Chart, Series, Told, turned
 from isoscope.show.colours import SOFT, Pair
-from isoscope.show.figures.curves import from_zero
+from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Drawn, Panel, palette
 from isoscope.show.readings import PLACES, SiteReading, read
 
 HEIGHT = 320
-LEAST_DECADES = 0.7
-"""A logarithmic axis shows at least so much, so that it has ticks."""
-
+LEAST_DECADES = 0.7  # a logarithmic axis shows at least so much, so that it has ticks
 ACROSS = {"relative_drift": "relative drift", "drift": "drift"}
 UP = "mean_cosine"
 
@@ -49,29 +46,28 @@ def scatter(rows: pd.DataFrame) -> Drawn:
 
 
 def _begins(dot: Dot) -> bool:
-    """Whether it is of layer 0."""
     return dot[0].kind == "layer" and dot[0].layer == 0
 
 
 def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> Chart:
-    """The mean cosine of every layer against its drift, a series per model."""
     log, label = across == "drift", ACROSS[across]
     left, right = _span([x.value for x, _ in dots], log)
     series = []
     if not log:
-        x = [right * i / 60 for i in range(61)]
-        square = Series("relative drift squared", x, [v * v for v in x], colour=SOFT, dash="dash", width=1.5)
+        line = [right * i / 60 for i in range(61)]
+        square = Series(
+            "relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash", width=1.5
+        )
         series.append(square)
     for at, (name, pair) in enumerate(colours.items()):
         own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
-        drift, cosine = [x for x, _ in own], [y for _, y in own]
-        series.append(
-            Series(
-                name, [r.value for r in drift], [r.value for r in cosine], [r.low for r in cosine],
-                [r.high for r in cosine], style="curve", width=1, size=8, colour=pair, edge=pair,
-                mark=turned(at)[1], hollow=[*map(_begins, own)], told=[_told(*dot, label) for dot in own],
-            )
-        )  # fmt: skip
+        curve = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)
+        told = [
+            Told(f"mean cosine {y.value:.6g}", "", [f"{label} {r.value:.6g}", f"{r.site} of {name}"])
+            for r, y in own
+        ]
+        look = replace(curve, width=1, size=8, edge=pair, mark=turned(at)[1], hollow=[*map(_begins, own)])
+        series.append(replace(look, told=told))
     up = Axis("mean cosine", range=_span([y.value for _, y in dots], False))
     return Chart("", Axis(label, range=(left, right), log=log, most=6), up, series, height=HEIGHT)
 
@@ -83,8 +79,3 @@ def _span(values: list[float], log: bool) -> tuple[float, float]:
     low, high = math.log10(min(values)), math.log10(max(values))
     room = max(0.06 * (high - low), (LEAST_DECADES - (high - low)) / 2)
     return low - room, high + room
-
-
-def _told(drift: SiteReading, cosine: SiteReading, label: str) -> Told:
-    lines = [f"{label} {drift.value:.6g}", f"{drift.site} of {drift.model}"]
-    return Told(f"mean cosine {cosine.value:.6g}", "", lines)

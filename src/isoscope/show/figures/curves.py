@@ -1,7 +1,4 @@
-"""Curves along layers or steps with bars and a dashed null, and values as rows of dots beside their null.
-
-Hover text gives a number with six digits, its interval, null, n, site and note.
-"""
+"""Curves along layers or steps with bars and a dashed null, and values as rows of dots beside their null."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ from isoscope.show.charts import HEIGHT, Axis, Chart, Label, Series, Told, turne
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.readings import LAYERED, SiteReading, unique
 
-MOST_ASIDE = 0.12
-"""Of a layer: curves further aside would look as if one followed the other."""
-LOG_SPAN = 8.0
-"""Counts and lengths that span more than this factor, nulls included, get a logarithmic scale."""
+MOST_ASIDE = 0.12  # of a layer: curves further aside would look as if one followed the other
+LOG_SPAN = 8.0  # counts and lengths that span more than this factor, nulls included, get a logarithmic scale
 _WRAPPED = 56  # letters of a line of a note
 _ROW, _ENDS = 24, 64  # pixels of a row of changes, and of its ends
 
@@ -43,81 +38,59 @@ def wants_log(own: Sequence[SiteReading]) -> bool:
 def range_of(own: Sequence[SiteReading], log: bool) -> tuple[float, float]:
     """The range of an axis that holds values, nulls and intervals, and 0; in powers of ten where `log`."""
     shown = [v for r in own for v in (r.value, r.null, r.low, r.high) if math.isfinite(v)]
-    if log:
-        shown = [math.log10(v) for v in shown if v > 0]
-        room = 0.06 * (max(shown) - min(shown))
-        return min(shown) - room, max(shown) + room
-    low, high = min(0.0, *shown), max(0.0, *shown)
-    room = 0.06 * ((high - low) or 1.0)
-    return low - room, high + room
+    ends = [math.log10(v) for v in shown if v > 0] if log else [0.0, *shown]
+    room = 0.06 * ((max(ends) - min(ends)) or float(not log))
+    return min(ends) - room, max(ends) + room
 
 
 def from_zero(values: Sequence[float]) -> tuple[float, float]:
     """The range of an axis that begins or ends at 0, or holds it, with room where values are."""
     shown = [0.0, *filter(math.isfinite, values)]
-    low, high = min(shown), max(shown)
-    room = 0.06 * ((high - low) or 1.0)
-    return low - (room if low < 0 else 0.0), high + room
-
-
-def value_axis(own: Sequence[SiteReading]) -> Axis:
-    """The axis of these values."""
-    shown = [r for r in own if r.known]
-    log = wants_log(shown)
-    return Axis(range=range_of(shown, log), log=log, most=6)
+    room = 0.06 * ((max(shown) - min(shown)) or 1.0)
+    return min(shown) - (room if min(shown) < 0 else 0.0), max(shown) + room
 
 
 def curves(
-    groups: Mapping[str, Sequence[SiteReading]],
-    colours: Mapping[str, Pair],
-    along: str,
-    *,
-    beside: Sequence[SiteReading] = (),
-    up: Axis | None = None,
-    apart: float = 0.0,
-    height: int = HEIGHT,
-) -> Chart:
-    """Curves along layers or steps, one per group; `beside` is a second measure, drawn dotted.
-
-    Neighbouring curves stand `apart` of the axis's length aside, so that bars do not hide each other.
-    """
+    groups: Mapping[str, Sequence[SiteReading]], colours: Mapping[str, Pair], along: str, *, up: Axis,
+    beside: Sequence[SiteReading] = (), apart: float = 0.0, height: int = HEIGHT,
+) -> Chart:  # fmt: skip
+    """Curves along layers or steps, one per group, `apart` of the axis aside; one `beside` them, dotted."""
     own = [r for group in groups.values() for r in group]
     places = [at(r, along) for r in own]
+    deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
     aside = apart * (max(places) - min(places)) if own else 0.0
     aside = min(aside, MOST_ASIDE) if along == "layer" else aside
     series = _nulls(groups, along, colours)
     for i, (name, group) in enumerate(groups.items()):
         if group:
-            one = _curve(name, group, own, along, aside * (i - (len(groups) - 1) / 2), colours[name])
-            series.append(replace(one, mark=turned(i)[1], dash=turned(i)[2]))
+            one = _curve(name, group, along, aside * (i - (len(groups) - 1) / 2), deepest)
+            series.append(replace(one, colour=colours[name], mark=turned(i)[1], dash=turned(i)[2]))
     if beside:
-        line = _curve(beside[0].measure.replace("_", " "), beside, beside, along, 0.0, SOFT)
+        line = _curve(beside[0].measure.replace("_", " "), beside, along, 0.0, deepest)
         series.append(replace(line, low=(), high=(), dash="dot", width=1.5, size=0))
-    return Chart("", _axis(own, along), up or value_axis(own), series, height=height)
+    return Chart("", _axis(own, along), up, series, height=height)
 
 
-def _curve(
-    name: str,
-    curve: Sequence[SiteReading],
-    own: Sequence[SiteReading],
-    along: str,
-    shift: float,
-    colour: Pair,
-) -> Series:
+def _curve(name: str, curve: Sequence[SiteReading], along: str, shift: float, deepest: int) -> Series:
     """Points in order, broken where a shallow model would be joined to the output across empty layers."""
-    points = sorted(curve, key=lambda r: at(r, along))
-    deepest = max((r.layer for r in own if r.kind == "layer" and r.layer is not None), default=0)
     shown: list[SiteReading | None] = []
-    for before, point in zip([None, *points], points, strict=False):
-        leaps = before is not None and before.kind == "layer" and point.kind != "layer"
-        if along == "layer" and leaps and before is not None and before.layer != deepest:
-            shown.append(None)
+    for point in sorted(curve, key=lambda r: at(r, along)):
+        before = shown[-1] if shown else None
+        leaps = before is not None and before.kind == "layer" and before.layer != deepest
+        shown += [None] if along == "layer" and leaps and point.kind != "layer" else []
         shown.append(point)
-    known = [r if r and r.bounded and r.known else None for r in shown]
+    return series_of(name, shown, [at(r, along) + shift if r else None for r in shown], SOFT)
+
+
+def series_of(
+    name: str, readings: Sequence[SiteReading | None], x: Sequence[float | None], colour: Pair
+) -> Series:
+    """Readings as a curve with their intervals and hover text; None is a gap."""
+    known = [r if r and r.bounded and r.known else None for r in readings]
     return Series(
-        name, [at(r, along) + shift if r else None for r in shown], [r.value if r else None for r in shown],
-        [r.low if r else math.nan for r in known], [r.high if r else math.nan for r in known], "curve",
-        [telling(r) if r else Told("") for r in shown], colour=colour,
+        name, x, [r.value if r else None for r in readings], [r.low if r else math.nan for r in known],
+        [r.high if r else math.nan for r in known], "curve",
+        [telling(r) if r else Told("") for r in readings], colour=colour,
     )  # fmt: skip
 
 
@@ -126,20 +99,19 @@ def _nulls(
 ) -> list[Series]:
     """One dashed line where all curves have the same null, else one for each in its colour."""
     lines = {
-        name: {at(r, along): r.null for r in group if math.isfinite(r.null) and r.known}
+        name: {at(r, along): r.null for r in sorted(group, key=lambda r: at(r, along))
+               if math.isfinite(r.null) and r.known}
         for name, group in groups.items()
-    }
+    }  # fmt: skip
     shared: dict[int, float] = {}
     for line in lines.values():
         shared = line | shared
     alike = all(
         math.isclose(null, shared[x], rel_tol=1e-2, abs_tol=1e-9)
-        for line in lines.values()
-        for x, null in line.items()
-    )
-    drawn = [(SOFT, shared)] if alike else [(colours[name], line) for name, line in lines.items()]
-    ordered = [(pair, dict(sorted(line.items()))) for pair, line in drawn if line]
-    return [charts.null_line(list(line), list(line.values()), pair) for pair, line in ordered]
+        for line in lines.values() for x, null in line.items()
+    )  # fmt: skip
+    drawn = [(SOFT, dict(sorted(shared.items())))] if alike else [(colours[k], v) for k, v in lines.items()]
+    return [charts.null_line(list(line), list(line.values()), pair) for pair, line in drawn if line]
 
 
 def at(reading: SiteReading, along: str) -> int:
@@ -174,11 +146,6 @@ class Dot:
     bar: float = 2.0
 
 
-def dot_of(reading: SiteReading, row: float, colour: Pair) -> Dot:
-    """A reading as a dot of its model."""
-    return Dot(row, reading.model, reading, colour, telling(reading))
-
-
 def rows_of_changes(names: Sequence[str], dots: Sequence[Dot], name: str) -> Chart:
     """Rows of differences with their intervals, around a dashed line at 0."""
     left = int(min(17 + 6.6 * max(map(len, names), default=0), 170))
@@ -188,45 +155,33 @@ def rows_of_changes(names: Sequence[str], dots: Sequence[Dot], name: str) -> Cha
 
 
 def rows_of_dots(
-    names: Sequence[str],
-    dots: Sequence[Dot],
-    x: Axis,
-    *,
-    size: float = 10,
-    height: int = HEIGHT,
-    margin: Mapping[str, int] | None = None,
-    zero: bool = False,
-    numbers: Sequence[str] = (),
+    names: Sequence[str], dots: Sequence[Dot], x: Axis, *, height: int, size: float = 10,
+    margin: Mapping[str, int] | None = None, zero: bool = False, numbers: Sequence[str] = (),
     keyed: bool = True,
-) -> Chart:
-    """Rows of dots with their intervals, the null a grey bar; dots of one name are one series.
-
-    `zero`: a dashed line stands at 0. `numbers` are written at the right edge, one per row.
-    """
-    series = []
+) -> Chart:  # fmt: skip
+    """Rows of dots with intervals, the null a grey bar; `zero`: a line at 0; `numbers` at the right edge."""
     nulls = [one for one in dots if math.isfinite(one.number.null)]
-    if nulls:
-        at_null = [one.number.null for one in nulls], [-float(one.row) for one in nulls]
-        told = [one.told for one in nulls]
-        look = Series(charts.NULL, *at_null, style="dots", told=told, colour=SOFT, mark="line-ns", opacity=1)
-        series.append(replace(look, size=2 * size))
+    at_null = Series(
+        charts.NULL, [one.number.null for one in nulls], [-float(one.row) for one in nulls], style="dots",
+        told=[one.told for one in nulls], colour=SOFT, mark="line-ns", opacity=1, size=2 * size,
+    )  # fmt: skip
+    series = [at_null] if nulls else []
     for name in unique(one.name for one in dots):
         own = [one for one in dots if one.name == name]
-        hollow = [one.hollow for one in own]
-        read_ = [one.number for one in own]
+        hollow, numbers_ = [one.hollow for one in own], [one.number for one in own]
         series.append(
             Series(
-                name, [r.value for r in read_], [-float(one.row) for one in own],
-                [r.low if r.bounded else math.nan for r in read_],
-                [r.high if r.bounded else math.nan for r in read_], "dots", [one.told for one in own],
+                name, [r.value for r in numbers_], [-float(one.row) for one in own],
+                [r.low if r.bounded else math.nan for r in numbers_],
+                [r.high if r.bounded else math.nan for r in numbers_], "dots", [one.told for one in own],
                 colour=own[0].colour, size=size, mark=own[0].mark, bar=own[0].bar, across=True, opacity=1,
                 hollow=hollow[0] if len(set(hollow)) == 1 else hollow, keyed=keyed,
             )
         )  # fmt: skip
     ticks = [(-float(i), name) for i, name in enumerate(names)]
     up = Axis(range=(0.4 - max(1, len(names)), 0.6), ticks=ticks, rows=True, grid=False)
-    labels = [Label(None, -float(i), text) for i, text in enumerate(numbers)]
-    uprights = ((0.0, ""),) if zero else ()
     return Chart(
-        "", x, up, series, height=height, labels=labels, uprights=uprights, margin=margin or {"b": 26}
-    )
+        "", x, up, series, height=height, margin=margin or {"b": 26},
+        labels=[Label(None, -float(i), text) for i, text in enumerate(numbers)],
+        uprights=((0.0, ""),) if zero else (),
+    )  # fmt: skip

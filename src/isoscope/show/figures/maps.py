@@ -1,16 +1,13 @@
-"""Maps of heads: one cell a head, layers down and heads across, the colour its value.
+"""Maps of heads: at one step a cell a head, layers down and heads across; along steps a line of cells a head.
 
-Decided here: a share or an entropy is coloured from 0 to 1, whatever is there, so that maps of two models
-can be compared; masses of the sink, which are small in most models, from 0 to the largest of the section,
-the same for all its maps; cosines from −1 through 0 to 1. What has no bounds goes to the largest of nineteen
-heads in twenty, the rest being coloured as those are, so that one head does not bleach all others. Of several
-steps the last one is drawn.
+Shares and cosines have the same colours in every model; what has no bounds goes to the 95th percentile.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import pandas as pd
@@ -20,21 +17,19 @@ from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map
 from isoscope.show.charts import Told as Hover
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
+from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read
 
-CELL = 22
-"""Pixels a layer where there are few; many share `TALLEST`."""
-
-TALLEST = 420
-GAP_UNTIL = 48
-"""With more layers or heads than this, cells have no gap between them."""
-
-MOST_TOLD = 4096
-"""Of more cells each tells its value and its head alone: with all, 200 layers of 128 heads took 32 MB."""
-
-_BELOW, _ABOVE = 44, 8
-_MOST_HEADS = 0.95
+CELL, TALLEST = 22, 420  # pixels a layer where there are few, and of all together
+GAP_UNTIL = 48  # with more layers or heads than this, cells have no gap between them
+MOST_TOLD = 4096  # of more cells each tells its value and head alone: 200 layers of 128 heads took 32 MB
+MOST_HEADS = 192  # heads in one map along the steps; of more, a list picks which layers are shown
+ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}  # drawn along the steps beside `MAPS`
+_AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
+_CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels of a head along the steps: of few, of many, and all
+_MARGIN = 44  # pixels below a map
+_MOST = 0.95  # of the heads: the colours of what has no bounds are spread over so many
 
 
 def maps(rows: pd.DataFrame, family: str, told: Told | None = None) -> tuple[Panel, ...]:
@@ -75,7 +70,7 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
         return -1.0, 1.0
     if colours in ("unbounded", "unbounded, signed"):
         sizes = sorted(map(abs, found))
-        high = sizes[math.ceil(_MOST_HEADS * len(sizes)) - 1] or 1.0  # of all but the few that stand out
+        high = sizes[math.ceil(_MOST * len(sizes)) - 1] or 1.0  # of all but the few that stand out
         return (-high if colours == "unbounded, signed" else 0.0), high
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
@@ -96,9 +91,70 @@ def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
         apart=max(len(layers), len(heads)) <= GAP_UNTIL,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
     )  # fmt: skip
-    height = _ABOVE + _BELOW + min(TALLEST, max(CELL * len(layers), 4 * CELL))
-    across = Axis("head", ticks=ticks_of(heads))
-    return Chart("", across, "", map=found, height=height, margin={"t": _ABOVE, "b": _BELOW, "r": 44})
+    height, margin = (
+        _MARGIN + 8 + min(TALLEST, max(CELL * len(layers), 4 * CELL)),
+        {"t": 8, "b": _MARGIN, "r": 44},
+    )
+    return Chart("", Axis("head", ticks=ticks_of(heads)), "", map=found, height=height, margin=margin)
+
+
+@dataclass(frozen=True)
+class HeadsOverSteps:
+    """Groups of layers, what each is called, and the panels of each group."""
+
+    groups: tuple[tuple[str, tuple[Panel, ...]], ...]
+
+    @property
+    def panels(self) -> list[Panel]:
+        """Those of all groups."""
+        return [panel for _, panels in self.groups for panel in panels]
+
+    def each(self, change: Callable[[Panel], Panel]) -> HeadsOverSteps:
+        """The maps with every panel changed."""
+        return HeadsOverSteps(tuple((name, tuple(map(change, panels))) for name, panels in self.groups))
+
+
+def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told) -> HeadsOverSteps | None:
+    """The maps of a section along the steps, a line of cells a head; None without rows of heads."""
+    asked = [m for m in (*MAPS.get(family, ()), *ALONG.get(family, ())) if m not in _AGAIN.get(family, ())]
+    own = rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(list(KINDS))]
+    own = own[own["value"].map(math.isfinite).astype(bool)]
+    if own.empty:
+        return None
+    several = own["kind"].nunique() > 1
+    layers = sorted({int(layer) for layer in own["layer"].dropna()})
+    room = max(1, MOST_HEADS // (int(own["head"].max()) + 1))
+    size = -(-len(layers) // -(-len(layers) // room))  # groups of like size, as many as the room asks for
+    found = []
+    for group in (layers[at : at + size] for at in range(0, len(layers), size)):
+        panels = []
+        for measure, kind in product(asked, KINDS):
+            mine = own[(own["measure"] == measure) & (own["kind"] == kind) & own["layer"].isin(group)]
+            if len(mine):
+                title = heading_of(title_of(measure, told), "", kind if several else "")
+                low, high = bounds(measure, own.loc[own["measure"].isin(alike(measure)), "value"])
+                panels.append(Panel((measure,), title, "by head", _along_steps(mine, axis, low, high)))
+        name = str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}"
+        found += [(name, tuple(panels))] if panels else []
+    return HeadsOverSteps(tuple(found))
+
+
+def _along_steps(own: pd.DataFrame, axis: StepAxis, low: float, high: float) -> Chart:
+    table = own.pivot_table("value", ["layer", "head"], "step", aggfunc="last").reindex(columns=axis.steps)
+    cells, layers = table.to_numpy(float).tolist(), [int(layer) for layer, _ in table.index]
+    names = [f"layer {int(layer)} head {int(head)}" for layer, head in table.index]
+    firsts = [i for i, layer in enumerate(layers) if not i or layer != layers[i - 1]]
+    middle = {i: (i + end - 1) // 2 for i, end in zip(firsts, [*firsts[1:], len(layers)], strict=True)}
+    ticks = [(names[middle[i]], str(layers[i])) for i in spaced(firsts, 12)]
+    found = Map(
+        [axis.at(step) for step in axis.steps], names, cells, low, high,
+        Axis("layer", ticks=ticks, down=True), colour_bar(low, high, [v for line in cells for v in line]),
+        signed=low < 0, pattern=Hover("{z:.4g}", "  {y}", ["step {cell}"]), digits=3, cuts=firsts[1:],
+        meta={"steps": list(axis.steps)},  # the page's script gives each cell its step
+    )  # fmt: skip
+    size = max(_LEAST, min(_CELL, _TALLEST // len(names)))
+    height, margin = _MARGIN + 20 + max(120, size * len(names)), {"t": 20, "b": _MARGIN, "r": 48}
+    return Chart("", across_steps(axis), "", map=found, height=height, margin=margin)
 
 
 def colour_bar(

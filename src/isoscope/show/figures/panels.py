@@ -1,12 +1,6 @@
-"""Figures from rows: one small panel a measure, its interval as bars, its null dashed.
+"""Figures from rows: a panel per measure, along layers or steps or as dots, with its interval and its null.
 
-Decided here: curves run along the layers, one colour a model or one shade a step; where there is one
-site only, or more than `MOST_CURVES` steps, they run along the steps instead; where there is one site
-and one step there is no curve, and values stand as dots beside their null. Several models with several
-steps get a panel each, on one scale, and so do self-attention and cross-attention where both are there,
-unless each is one curve.
-Measures made to be compared share a panel where each is one curve.
-Panels carry no legend: a key says what colours mean, once for a family, or for a panel that has its own.
+Several models with several steps get a panel each, on one scale, as do self-attention and cross-attention.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ import pandas as pd
 
 from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
 from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
-from isoscope.show.figures.curves import curves, dot_of, range_of, rows_of_dots, value_axis, wants_log
+from isoscope.show.figures.curves import Dot, curves, range_of, rows_of_dots, telling, wants_log
 from isoscope.show.measures import (
     SCALES,
     TOGETHER,
@@ -36,14 +30,9 @@ from isoscope.show.measures import (
 )
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, SiteReading, models, read, steps, unique
 
-LARGEST = "mean_cosine_between"
-"""The measure whose panel is the largest: the headline speaks of it."""
-
-MOST_CURVES = 12
-"""More steps than this are an axis, not curves."""
-
-APART = 0.01
-"""Curves of measures in one panel stand so much of the axis aside: about four pixels."""
+LARGEST = "mean_cosine_between"  # the measure whose panel is the largest: the headline speaks of it
+MOST_CURVES = 12  # more steps than this are an axis, not curves
+APART = 0.01  # curves of measures in one panel stand so much of the axis aside: about four pixels
 
 KINDS = {
     "attention": "self-attention", "cross_attention": "cross-attention",
@@ -70,11 +59,6 @@ class Panel:
         """Whether it shows anything."""
         return self.chart.filled
 
-    @property
-    def height(self) -> int:
-        """Pixels of the page that it takes."""
-        return self.chart.height
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -87,10 +71,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Plan:
-    """How readings become curves: along what, and what the shade of a curve stands for.
-
-    `kinds` are those that get panels apart: self-attention and cross-attention where there are both.
-    """
+    """How readings become curves: along what, what a curve's shade is, and kinds that get panels apart."""
 
     along: str
     shades: tuple[str, ...]
@@ -114,10 +95,6 @@ class Plan:
     def facets(self) -> tuple[str, ...]:
         """The models that get a panel of their own; empty where they share one."""
         return tuple(self.models) if len(self.models) > 1 and len(self.shades) > 1 else ()
-
-    def shares(self, group: list[str]) -> bool:
-        """Whether these measures share a panel, one a model: where that makes no more panels than apart."""
-        return len(group) > 1 and len(self.shades) < 2 and len(self.models) <= len(group)
 
 
 def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
@@ -196,18 +173,18 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         other = [r for r in readings if alone and r.measure in named and how_shown(r.measure).beside in group]
         log = wants_log(own)
         draw = partial(curves, along=plan.along, up=Axis(range=range_of(own + other, log), log=log))
-        remark = _remark(group, own, other, log, told)
-        if plan.shares(group):
+        dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
+        null = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
+        remark = ", ".join(filter(None, [dotted, null and f"dashed: {null}", "log scale" if log else ""]))
+        if len(group) > 1 and len(plan.shades) < 2 and len(plan.models) <= len(group):  # no more than apart
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
             for name, kind in product(plan.models, plan.kinds):
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
                 by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}
                 title = heading_of(heading, "" if lone else name, kind)
-                panel = Panel(
-                    tuple(group), title, remark, draw(by_measure, key, apart=APART), tuple(key.items())
-                )
-                drawn += [panel] if shown else []
+                chart = draw(by_measure, key, apart=APART)
+                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
         elif alone and paired:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
@@ -229,19 +206,9 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         return drawn
     if plan.along == "layer":
         ends = min(r.place for r in readings) - 0.5, max(r.place for r in readings) + 0.5
-        drawn = [_ranged(panel, ends) for panel in drawn]
+        charts = [replace(one.chart, x=replace(one.chart.across, range=ends)) for one in drawn]
+        drawn = [replace(one, chart=chart) for one, chart in zip(drawn, charts, strict=True)]
     return sorted(drawn, key=lambda panel: not panel.heading.endswith(tuple(KINDS.values())))  # side by side
-
-
-def _ranged(panel: Panel, ends: tuple[float, float]) -> Panel:
-    chart = panel.chart
-    return replace(panel, chart=replace(chart, x=replace(chart.across, range=ends)))
-
-
-def _remark(group: list[str], own: list[SiteReading], other: list[SiteReading], log: bool, told: Told) -> str:
-    dotted = f"dotted: {name_of(other[0].measure, told)}" if other else ""
-    called = how_shown(group[0]).null if any(math.isfinite(r.null) for r in own) else ""
-    return ", ".join(filter(None, [dotted, called and f"dashed: {called}", "log scale" if log else ""]))
 
 
 def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:
@@ -252,11 +219,13 @@ def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told,
         titles = titles if heading or not lone else {group[0]: ""}  # its heading says it
         there = {(r.measure, r.model) for r in own}
         lines = [at for at in product(titles, plan.colours) if at in there]
-        names = [name if several else titles[m] for m, name in lines]
-        if several and len(titles) > 1:
-            names = [f"{titles[m]} · {name}" for m, name in lines]
-        dots = [dot_of(r, lines.index((r.measure, r.model)), plan.colours[r.model]) for r in own]
-        axis = replace(value_axis(own), grid=True)
+        both = several and len(titles) > 1
+        names = [f"{titles[m]} · {name}" if both else name if several else titles[m] for m, name in lines]
+        dots = [
+            Dot(lines.index((r.measure, r.model)), r.model, r, plan.colours[r.model], telling(r)) for r in own
+        ]
+        log = wants_log(own)
+        axis = Axis(range=range_of(own, log), log=log, grid=True)
         wrapped = ["\n".join(textwrap.wrap(name, _LETTERS)) for name in names]
         chart = rows_of_dots(wrapped, dots, axis, height=_ENDS + _DOT * len(lines))
         title, remark = heading or title_of(group[0], told), "log scale" if axis.log else ""

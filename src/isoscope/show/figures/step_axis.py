@@ -1,9 +1,7 @@
 """The axis of steps that all figures of a training run share: which steps are drawn, and where each stands.
 
-Decided here: of more than `MOST_STEPS` steps so many are drawn, evenly spaced among those measured, the first
-and the last among them and every step at which an alarm went off. A schedule that is dense at first gets an
-axis that is too: a step stands at log(1 + step/first), `first` the smallest step above 0, which is even where
-the schedule grows by a factor and has a place for 0.
+Of a schedule that is dense at first a step stands at log(1 + step/first), `first` the smallest step above
+0.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ from isoscope.show.charts import Axis
 Item = TypeVar("Item")
 MOST_STEPS = 80
 MOST_TICKS = 8
-_EARLY = 0.25
-"""Where more than half of the steps lie in so much of the way, the axis is logarithmic."""
-_APART = 0.09
-"""Of the axis: ticks nearer than that would run into each other."""
+_EARLY = 0.25  # where more than half of the steps lie in so much of the way, the axis is logarithmic
+_APART = 0.09  # of the axis: ticks nearer than that would run into each other
 
 
 @dataclass(frozen=True)
@@ -75,15 +71,12 @@ class StepAxis:
 
     def said(self) -> str:
         """What a reader must know of it."""
-        parts = []
-        if len(self.steps) < self.measured:
-            parts.append(
-                f"Figures show {len(self.steps)} of the {self.measured:,} steps that were measured, evenly "
-                "spaced, and every step at which an alarm went off; all are in rows/*.parquet."
-            )
-        if self.log:
-            parts.append("Steps stand on a logarithmic scale, since most were measured early.")
-        return " ".join(parts)
+        few = (
+            f"Figures show {len(self.steps)} of the {self.measured:,} steps that were measured, evenly "
+            "spaced, and every step at which an alarm went off; all are in rows/*.parquet."
+        )
+        scale = "Steps stand on a logarithmic scale, since most were measured early."
+        return " ".join([few] * (len(self.steps) < self.measured) + [scale] * self.log)
 
     def _apart(self, candidates: Iterable[int]) -> list[int]:
         """Those of them, the first preferred, that have room."""
@@ -96,11 +89,7 @@ class StepAxis:
 
 
 def step_axis(measured: Iterable[int], keep: Iterable[int] = ()) -> StepAxis:
-    """The axis of a run that was measured at these steps; those to `keep` are drawn whatever happens.
-
-    >>> step_axis(range(0, 1000)).steps[:4], step_axis([0, 1, 2, 4, 8, 16, 32]).log
-    ((0, 13, 25, 38), True)
-    """
+    """The axis of a run that was measured at these steps; those to `keep` are drawn whatever happens."""
     every = sorted(set(measured))
     shown = set(every)
     if len(every) > MOST_STEPS:
@@ -116,11 +105,7 @@ def across_steps(axis: StepAxis) -> Axis:
 
 
 def spaced(items: Sequence[Item], most: int) -> list[Item]:
-    """At most `most` items, evenly spaced, the first and the last among them.
-
-    >>> spaced([0, 1, 2, 3, 4, 5, 6], 4)
-    [0, 2, 4, 6]
-    """
+    """At most `most` items, evenly spaced, the first and the last among them."""
     if len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

@@ -1,9 +1,6 @@
 """One measure along the steps: a line a layer, coloured by depth, and under it layers × steps as a map.
 
-Decided here: line and map stand on one axis, so that what is seen in one can be found in the other. Of more
-than `MOST_LINES` layers so many are drawn as lines, evenly spaced, on a band from the least to the largest of
-all; the map has every layer. A step without a value is a gap. Intervals are told on hover: bars of a dozen
-lines at eighty steps would hide the lines.
+Intervals are told on hover: bars of a dozen lines at eighty steps would hide the lines.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from isoscope.show.charts import Axis, Chart, Map, Series, Told, null_line
 from isoscope.show.colours import GRID, MODELS, Pair, sequence
-from isoscope.show.figures.curves import range_of, wants_log
+from isoscope.show.figures.curves import range_of, series_of, wants_log
 from isoscope.show.figures.maps import colour_bar
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading
@@ -22,12 +19,9 @@ from isoscope.show.readings import ATTENTION, PLACES, SiteReading
 MOST_LINES = 13
 MOST_KEYS = 7
 HEIGHT, LARGE = 230, 390
-_MARKED = 12
-"""Up to so many steps a line has a mark at each."""
-_ALIKE = 0.03
-"""Nulls that differ by less of the axis are drawn as one line."""
-OWN = MODELS[0]
-"""The colour of the loop's own numbers, which are of no layer."""
+_MARKED = 12  # up to so many steps a line has a mark at each
+_ALIKE = 0.03  # nulls that differ by less of the axis are drawn as one line
+OWN = MODELS[0]  # the colour of the loop's own numbers, which are of no layer
 
 
 @dataclass(frozen=True)
@@ -44,8 +38,8 @@ class Depths:
     @property
     def key(self) -> tuple[tuple[str, Pair], ...]:
         """A few of them, evenly spaced, the first and the last among them."""
-        shown = spaced(list(self.names), MOST_KEYS)
-        return tuple((self.names[place], self.colours[place]) for place in shown)
+        colours = self.colours
+        return tuple((self.names[at], colours[at]) for at in spaced(list(self.names), MOST_KEYS))
 
 
 def depths(readings: Sequence[SiteReading]) -> Depths:
@@ -62,13 +56,13 @@ def trajectory(own: Sequence[SiteReading], axis: StepAxis, places: Depths, *, ma
     log = wants_log(finite)
     low, high = range_of(finite, log)
     lined = spaced(sites, MOST_LINES)
-    keyed = dict(places.key)
+    colours, keyed = places.colours, dict(places.key)
     series = [_band(own, axis)] if len(lined) < len(sites) else []
     series += _null(finite, axis, high - low, log)
     for place in lined:
         line = [r for r in own if r.place == place]
         loop = line[0].kind == "training"  # of the loop, at no layer
-        name, colour = ("", OWN) if loop else (places.names.get(place, ""), places.colours[place])
+        name, colour = ("", OWN) if loop else (places.names.get(place, ""), colours[place])
         series.append(replace(_line(line, axis, colour), name=name, keyed=name in keyed))
     few = f"{len(lined)} of {len(sites)} layers as lines" if len(lined) < len(sites) else ""
     return Chart(
@@ -84,16 +78,14 @@ def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
     shown = [at[step] for step in axis.steps if step in at]
     bounded = any(r.bounded for r in line)
     told = ["step {step}", *(["95 % interval {low} to {high}"] if bounded else [])]
-    return Series(
-        "", [axis.at(r.step or 0) for r in shown], [r.value for r in shown],
-        [r.low if r.bounded else math.nan for r in shown], [r.high if r.bounded else math.nan for r in shown],
-        "curve", pattern=Told("{y:.4g}", f"  {line[0].site}", told), colour=colour, width=1.75,
-        size=5 if len(axis.steps) <= _MARKED else 0, shaded=True, steps=[r.step or 0 for r in shown],
+    return replace(
+        series_of("", shown, [axis.at(r.step or 0) for r in shown], colour), told=(), width=1.75, shaded=True,
+        pattern=Told("{y:.4g}", f"  {line[0].site}", told), steps=[r.step or 0 for r in shown],
+        size=5 if len(axis.steps) <= _MARKED else 0,
     )  # fmt: skip
 
 
 def _band(own: Sequence[SiteReading], axis: StepAxis) -> Series:
-    """From the least to the largest of all layers."""
     values = {step: [r.value for r in own if r.step == step and r.known] for step in axis.steps}
     shown = [step for step in axis.steps if values[step]]
     low, high = ([pick(values[step]) for step in shown] for pick in (min, max))

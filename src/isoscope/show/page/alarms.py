@@ -1,8 +1,4 @@
-"""What went wrong in a training run, and when: the alarms that its units recorded, and the first NaN.
-
-Decided here: an alarm that stays on is reported once per site, at the first step. What was on watch is
-reported as well, since "no alarm" says nothing without it; an alarm whose measure was not taken was not on.
-"""
+"""What went wrong in a training run, and when: the alarms that its units recorded, and the first NaN."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.readings import read
-from isoscope.show.say.broken import NOT_FINITE, first_not_finite, not_finite
+from isoscope.show.say.course import NOT_FINITE, Facts, first_not_finite, not_finite
 
 NEEDS = {
     "not_a_number": NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
@@ -24,8 +20,6 @@ NEEDS = {
     "drift_takes_over": ("drift_share",),
 }  # fmt: skip
 """The measures that an alarm reads, by the name of its function; any of them will do."""
-Facts = Mapping[str, Mapping[str, object]]
-"""What is known of each unit of a run."""
 _Kind = TypeVar("_Kind")
 
 

@@ -1,8 +1,7 @@
 """What every page is put together from: assets, templates, JSON inside a script, and the security policy.
 
-Decided here: jinja2 escapes all text; figures travel as JSON in which `<`, `>` and `&` are written as
-escapes, so no name can end a script. The policy in the page's head allows two scripts by their SHA-256 and
-nothing else: the page's own, and the one that draws, which the page carries compressed (`library`).
+No name can end a script, since `<`, `>` and `&` are written as escapes in JSON, and the policy allows
+scripts by their SHA-256 alone.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from markupsafe import Markup, escape
 
 from isoscope.results.run import Run
 from isoscope.show.colours import GRID, INK, PAPER, SOFT, Pair
-from isoscope.show.draw.plotly.charts import figure
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.charts import carried, figure, library
 from isoscope.show.packed import written
 from isoscope.show.page.tables import NUMBERS, facts_table
 
@@ -29,31 +27,21 @@ _SCRIPTS = ("page.js", "table.js", "picker.js", "clouds.js", "weights.js", "swee
 
 
 def rendered(
-    template: str,
-    run: Run,
-    facts: Mapping[str, Mapping[str, object]],
-    colours: Iterable[Pair],
-    values: Mapping[str, object],
-    without: tuple[str, ...] = ("notes", "budget note"),
-) -> str:
+    template: str, run: Run, facts: Mapping[str, Mapping[str, object]], colours: Iterable[Pair],
+    values: Mapping[str, object], without: tuple[str, ...] = ("notes", "budget note"),
+) -> str:  # fmt: skip
     """A template with `values` and with what every page carries: provenance, style, scripts and policy.
 
     `colours` are those of its figures; `without` are facts that the page shows elsewhere.
     """
     script = "".join(map(asset, _SCRIPTS))
     return templates().get_template(template).render(
-        values,
-        run=run,
-        right=NUMBERS,
-        question=facts_table(run.question),
-        versions=facts_table(run.versions),
+        values, run=run, right=NUMBERS,
+        question=facts_table(run.question), versions=facts_table(run.versions),
         facts=[(unit, lines) for unit, known in facts.items() if (lines := facts_table(known, without))],
-        css=Markup(asset("page.css")),
-        library=Markup(carried()),
-        script=Markup(script),
+        css=Markup(asset("page.css")), library=Markup(carried()), script=Markup(script),
         policy=content_policy(library(), script),
-        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])),
-        embedded_json=embedded_json,
+        dark=embedded_json(dict([INK, SOFT, GRID, PAPER, *colours])), embedded_json=embedded_json,
         figure_json=lambda panel: embedded_json(written(figure(panel.chart))),
     )  # fmt: skip
 
@@ -84,29 +72,17 @@ def content_policy(*scripts: str) -> str:
 
 
 def coded(text: str) -> Markup:
-    """Escaped, with what stands between backticks set as code.
-
-    >>> coded("see `a<b`")
-    Markup('see <code>a&lt;b</code>')
-    """
+    """Escaped, with what stands between backticks set as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _unbroken(value: object) -> object:
-    """Keep a number and its % on one line."""
-    return value.replace(" %", "\u00a0%") if type(value) is str else value
 
 
 @cache
 def templates() -> jinja2.Environment:
     """The environment of templates: it escapes what is put into them, and a missing value is an error."""
     made = jinja2.Environment(
-        finalize=_unbroken,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=jinja2.FunctionLoader(asset),
-    )
+        finalize=lambda value: value.replace(" %", "\u00a0%") if type(value) is str else value,  # on one line
+    )  # fmt: skip
     made.filters["coded"] = coded
     return made

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
 
 from isoscope.results.run import Run
 from isoscope.show.figures.clouds import MARKS, SERIES
-from isoscope.show.figures.weights.sections import WeightSection, is_weighed, weight_sections
 from isoscope.show.measures import FAMILIES, Told, family_of
 from isoscope.show.page.alarms import watch
 from isoscope.show.page.markup import rendered
-from isoscope.show.page.section import Section, explanations, section_of, trained_section
-from isoscope.show.page.swept import Swept
+from isoscope.show.page.section import Section, is_weighed, section_of, trained_section, weight_sections
 from isoscope.show.page.tables import MOST_ROWS, notes, table
-from isoscope.show.page.training import Training, is_training, probed, training
+from isoscope.show.page.training import Swept, Training, is_training, probed, training
 from isoscope.show.readings import unique
-from isoscope.show.say.cost import cost, told_once
+from isoscope.show.say.course import Facts, cost, told_once
 from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
 from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 
 
 def page(
-    run: Run,
-    rows: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
-    points: pd.DataFrame | None = None,
-    *,
-    sections: Sequence[Section] | None = None,
-    said: str | None = None,
-    swept: Swept | None = None,
-) -> str:
-    """The text of `report.html`.
+    run: Run, rows: pd.DataFrame, facts: Facts, points: pd.DataFrame | None = None, *,
+    sections: Sequence[Section] | None = None, said: str | None = None, swept: Swept | None = None,
+) -> str:  # fmt: skip
+    """The text of `report.html`, by default with a section per family and the headline of the rows.
 
-    `facts` is what is known of each unit (its "notes" are shown as notes), `points` those of its pictures.
-    Where `sections` are given they stand in place of one per family, and `said` is the headline. Of a sweep
-    `swept` is what stands on top, with the rows of its steps as a training run has them.
+    `facts` is what is known of each unit, `points` those of its pictures. Of a sweep `swept` is what
+    stands on top, with the rows of its steps as a training run has them.
     """
     of = swept.training if swept else training(rows, facts, run.measures) if is_training(run, rows) else None
     told, total, spoken, listed, noted = run.measures, swept.total if swept else len(rows), rows, rows, rows
@@ -51,35 +42,24 @@ def page(
     sections = _families(rows, points, told, of) if sections is None else sections
     weighed = [] if of and swept else _weighed(run, rows, points, told)
     shown = table(listed, told)
-    panels = [panel for of_weights in weighed for panel in of_weights.panels]
-    panels += [panel for section in sections for panel in section.panels]
+    sections = [*weighed, *sections]
+    panels = [panel for section in sections for panel in section.panels]
     values = {
-        "headline": headline(spoken) if said is None else said,
-        "scale_of_words": SCALE_OF_WORDS,
-        "scale_of_weights": SCALE_OF_WEIGHTS,
-        "weighed": [(section, explanations(section.measures, told)) for section in weighed],
-        "sections": sections,
-        "foldable": bool(weighed) or not all(section.shown.folded for section in sections),
-        "health": sentences(spoken, "health"),
-        "notes": notes(noted, remarks),
-        "table": shown,
-        "total": total,
-        "table_of": "" if len(shown) == total else left_out,
-        "went_wrong": went_wrong,
+        "headline": headline(spoken) if said is None else said, "sections": sections, "swept": swept,
+        "foldable": not all(section.shown.folded for section in sections), "went_wrong": went_wrong,
+        "scale_of_words": SCALE_OF_WORDS, "scale_of_weights": SCALE_OF_WEIGHTS,
         "of_steps": swept.about if swept else f"{of.axis.said()} {cost(facts)}".strip() if of else "",
-        "swept": swept,
+        "health": sentences(spoken, "health"), "notes": notes(noted, remarks),
+        "table": shown, "total": total, "table_of": "" if len(shown) == total else left_out,
         "marks": [(name, pair, MARKS[symbol]) for name, pair, symbol in SERIES.values()],
-    }
+    }  # fmt: skip
     colours = [pair for panel in panels for pair in panel.chart.colours]
     return rendered("page.html", run, facts, colours, values)
 
 
 def sections_of(
-    run: Run,
-    rows: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
-    points: pd.DataFrame | None = None,
-) -> list[Section | WeightSection]:
+    run: Run, rows: pd.DataFrame, facts: Facts, points: pd.DataFrame | None = None
+) -> list[Section]:
     """The sections of the page of a run of no special kind, in order."""
     of = training(rows, facts, run.measures) if is_training(run, rows) else None
     told, rows = (of.told, of.site_rows()) if of else (run.measures, rows)
@@ -89,7 +69,6 @@ def sections_of(
 def _families(
     rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, of: Training | None
 ) -> list[Section]:
-    """One section per family that has something to draw."""
     seen = rows[~rows["kind"].map(is_weighed).astype(bool)]
     families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
     make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
@@ -98,6 +77,6 @@ def _families(
     return [section for family in named if family != "health" and (section := make(family))]
 
 
-def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[WeightSection]:
+def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[Section]:
     length = run.question.get("length")  # of the sequences that regimes are stated for
-    return weight_sections(rows, points, told, length if isinstance(length, int) else None, sentences)
+    return weight_sections(rows, points, told, length if isinstance(length, int) else None)

@@ -1,8 +1,4 @@
-"""The figures of a page for print: what its sections show, by name, as `isoscope figure` offers it.
-
-Each section is a figure, and so is each measure. Beside these are overviews of the measures that matter most
-(`steps`, `layers` or `values`, by what they are drawn along), and maps, planes and pictures of heads.
-"""
+"""The figures of a page for print, by name: overviews, maps, pictures, one per section and per measure."""
 
 from __future__ import annotations
 
@@ -13,12 +9,11 @@ from isoscope.show.draw.matplotlib.sheet import Offered
 from isoscope.show.figures.clouds import printed_clouds
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.weights.heads import printed_heads
-from isoscope.show.figures.weights.sections import WeightSection
 from isoscope.show.measures import MAIN
 from isoscope.show.page.section import Section
 from isoscope.show.readings import unique
 
-Sections = Sequence[Section | WeightSection]
+Sections = Sequence[Section]
 _NAMES = {"drift": "drift-and-norms", "layers": "arrangement", "sample": "neighbours"}
 """Sections whose figure has another name: these are names of measures, or of other figures."""
 _ALONG = {"steps": "step", "layers": "layer", "values": ""}
@@ -46,13 +41,12 @@ def offered(sections: Sections) -> dict[str, Offered]:
         _figure("plane", "every head by trace and scale of W, in the regimes", planes),
     ]
     for section in sections:
-        if isinstance(section, Section) and section.clouds:
+        if section.clouds:
             charts, grid = printed_clouds(section.clouds)
             says = "queries and keys of heads, those that lie furthest from the origin first"
             found.append(Offered("clouds", says, charts, grid=grid))
-        elif isinstance(section, WeightSection) and (heads := section.heads):
-            made = {name: printed_heads(heads, panel) for name, (panel, _) in _HEADS.items()}
-            found += [Offered(name, _HEADS[name][1], charts) for name, charts in made.items()]
+        if of := section.pictures:
+            found += [Offered(name, says, printed_heads(of, panel)) for name, (panel, says) in _HEADS.items()]
     for section in sections:
         name = _NAMES.get(section.family, section.id.replace("_", "-"))
         says = section.shown.asks or section.shown.heading
@@ -67,43 +61,33 @@ def offered(sections: Sections) -> dict[str, Offered]:
     return named
 
 
-def _lines(section: Section | WeightSection) -> list[Panel]:
+def _lines(section: Section) -> list[Panel]:
     """The panels of a section without maps of heads and forms of pictures."""
-    if isinstance(section, WeightSection):
-        return [*section.large, *section.small.panels]
     lines = [*section.large, *section.small]
     profile = section.profile and replace(section.profile, heading=f"{lines[0].heading} by layer")
     return [*lines, *([profile] if profile else [])]
 
 
-def _maps(section: Section | WeightSection) -> list[Panel]:
-    along = section.heads.panels if isinstance(section, Section) and section.heads else []
-    return [*section.maps, *along]
+def _maps(section: Section) -> list[Panel]:
+    return [*section.maps, *(section.heads.panels if section.heads else [])]
 
 
-def _by_measure(
-    sections: Sections, part: Callable[[Section | WeightSection], list[Panel]]
-) -> dict[str, list[Panel]]:
+def _by_measure(sections: Sections, part: Callable[[Section], list[Panel]]) -> dict[str, list[Panel]]:
     """The panels of each measure in the first section that shows it alone."""
     found: dict[str, list[Panel]] = {}
     for section in sections:
         if section.family == "comparison":  # of one measure against another
             continue
-        own: dict[str, list[Panel]] = {}
-        for panel in part(section):
-            for measure in panel.measures:
-                own.setdefault(measure, []).append(panel)
-        found |= {measure: panels for measure, panels in own.items() if measure not in found}
+        panels = part(section)
+        measures = unique(m for panel in panels for m in panel.measures if m not in found)
+        found |= {m: [panel for panel in panels if m in panel.measures] for m in measures}
     return found
 
 
 def _overview(name: str, lines: Mapping[str, Sequence[Panel]]) -> Offered:
-    """The measures that matter most, or all, along one axis."""
     axis = _ALONG[name]
     panels = {
-        m: [
-            p for p in own if p.measures[0] == m and p.chart.across.name == axis and (axis or p.chart.up.rows)
-        ]
+        m: [p for p in own if (p.measures[0], p.chart.across.name) == (m, axis) and (axis or p.chart.up.rows)]
         for m, own in lines.items()
     }
     main = [m for m in ("loss", *MAIN) if panels.get(m)]
@@ -117,7 +101,6 @@ def _figure(name: str, says: str, panels: Iterable[Panel]) -> Offered:
 
 
 def _listed(panels: Sequence[Panel]) -> str:
-    """The first panels by name, and how many more there are."""
     names = unique(panel.heading for panel in panels)
     few = ", ".join(names[:_LISTED])
     return f"{few} and {len(names) - _LISTED} more" if names[_LISTED:] else few

@@ -1,12 +1,9 @@
-"""The sections of a page: one per family, with its question, what it says, and its panels.
-
-A training run shows each family along its steps, every other run along its layers.
-"""
+"""The sections of a page: one per family, along layers or the steps of a training, and those on weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -14,21 +11,29 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
-from isoscope.show.figures.heads_over_steps import HeadsOverSteps, heads_over_steps
-from isoscope.show.figures.maps import maps
+from isoscope.show.figures.maps import HeadsOverSteps, heads_over_steps, maps
 from isoscope.show.figures.panels import Panel, figures
 from isoscope.show.figures.trajectories import Depths
+from isoscope.show.figures.weights import norms, planes, vocabulary
+from isoscope.show.figures.weights.heads import heads as pictures_of
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.show.page.alarms import marked
 from isoscope.show.page.training import Training, along_steps, live_panels, profile
-from isoscope.show.readings import ATTENTION, PLACES, read, unique
+from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
+from isoscope.show.say.course import rows_while_whole
 from isoscope.show.say.training import changed
 from isoscope.show.say.words import CLAIM, LIVE, sentences
 
+WEIGHED: dict[str, Callable[[str], bool]] = {
+    "query_key": lambda kind: kind in QUERY_KEY,
+    "vocabulary": lambda kind: kind in vocabulary.VOCABULARY,
+    "norm": lambda kind: kind == "norm" or kind.startswith("norm_"),
+}
+"""The sections on weights, and whether a kind of site is in each: they are made of sites, not of measures."""
+_SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}  # measures of other families
 _ALONG = (*PLACES, *ATTENTION, "training")
 """Where a family is followed; weights, which have the same measures, have sections of their own."""
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
-
 Explanation = tuple[str, str, tuple[tuple[str, str], ...]]
 """A measure's name, its title, and the parts of its explanation."""
 
@@ -39,6 +44,7 @@ class Section:
 
     `large` panels stand in front, `maps` last; `clouds` are the pictures of queries and keys. A section along
     the steps has the `places` of its lines, what they say (`changes`), a `profile` by layer and its `heads`.
+    One on weights is `weighed`, and has `pictures` of heads, `tables`, and `lines` of a table of numbers.
     """
 
     family: str
@@ -55,6 +61,10 @@ class Section:
     changes: str = ""
     profile: Panel | None = None
     heads: HeadsOverSteps | None = None
+    weighed: bool = False
+    pictures: Album[dict[str, Line]] | None = None
+    tables: Sequence[vocabulary.Grid] = ()
+    lines: Sequence[tuple[str, str, str, str, str]] = ()
 
     @property
     def id(self) -> str:
@@ -66,8 +76,8 @@ class Section:
         """All its panels."""
         profile = [self.profile] if self.profile else []
         heads = self.heads.panels if self.heads else ()
-        clouds = self.clouds.panels.values() if self.clouds else ()
-        return [*self.large, *self.small, *self.maps, *profile, *heads, *clouds]
+        clouds, pictures = (list(one.panels.values()) if one else [] for one in (self.clouds, self.pictures))
+        return [*self.large, *pictures, *self.small, *self.maps, *profile, *heads, *clouds]
 
     @property
     def wide(self) -> bool:
@@ -88,18 +98,12 @@ def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, fami
     shown, covered = _measures(rows, family, told)
     if not (made.panels or mapped) or not covered:
         return None
+    large, small = ([p for p in made.panels if (p.measures[0] == CLAIM) is first] for first in (True, False))
     return Section(
-        family,
-        _shown(family),
-        small=[p for p in made.panels if p.measures[0] != CLAIM],
-        words=sentences(rows[rows["measure"].isin(shown)], family),
-        key=dict(made.key),
-        maps=mapped,
-        explained=explanations(covered, told),
-        large=[p for p in made.panels if p.measures[0] == CLAIM],
-        across=made.across,
+        family, _shown(family), small, sentences(rows[rows["measure"].isin(shown)], family), dict(made.key),
+        mapped, explanations(covered, told), large, made.across,
         clouds=album(points, rows) if family == "queries" else None,
-    )
+    )  # fmt: skip
 
 
 def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> Section | None:
@@ -108,7 +112,7 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
     heads = heads_over_steps(of.rows, family, of.axis, of.told)
     if not (large or small or heads):
         return None
-    rows = of.words_rows()
+    rows = rows_while_whole(of.spoken)
     shown, covered = _measures(rows, family, of.told)
     if family == LIVE:
         measured = set(rows["measure"].drop_duplicates())
@@ -119,20 +123,63 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
         found = read(of.every[(of.every["measure"] == m) & of.every["kind"].isin(_ALONG)])
         changes += filter(None, [changed(found, name_of(m, of.told), spanned=not changes)])
     return Section(
-        family,
-        _shown(family),
-        small=small,
-        words=sentences(rows[rows["measure"].isin(shown)], family),
-        key=dict(of.places.key),
-        maps=maps(of.last_rows(), family, of.told) if clouds else (),
-        explained=explanations(covered, of.told),
-        large=large,
-        clouds=clouds,
-        places=of.places,
-        changes="\n".join(changes),
+        family, _shown(family), small, sentences(rows[rows["measure"].isin(shown)], family),
+        dict(of.places.key), maps(of.last_rows(), family, of.told) if clouds else (),
+        explanations(covered, of.told), large, clouds=clouds, places=of.places, changes="\n".join(changes),
         profile=profile(of, named[0]) if family == "directions" and named else None,
         heads=heads.each(lambda panel: marked(panel, of.axis, of.marks)) if heads else None,
-    )
+    )  # fmt: skip
+
+
+def is_weighed(kind: str) -> bool:
+    """Whether a kind of site is of weights, and not among what was seen on data."""
+    return any(has(kind) for has in WEIGHED.values())
+
+
+def weight_sections(
+    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+) -> list[Section]:
+    """The sections on weights whose sites were measured; `length` is the T of the regimes."""
+    found = []
+    for family, has in WEIGHED.items():
+        kinds = [kind for kind in map(str, rows["kind"].drop_duplicates()) if has(kind)]
+        own = rows[rows["kind"].isin(kinds)]
+        if not own["value"].notna().any():
+            continue
+        shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
+        measures = in_order((m for m in map(str, own["measure"].drop_duplicates()) if m in shown), family)
+        if family == "vocabulary":
+            own = rows[rows["kind"].isin([*kinds, *vocabulary.HIDDEN])]
+        section = Section(
+            family, FAMILIES[family], words=sentences(own, family), explained=explanations(measures, told),
+            weighed=True,
+        )  # fmt: skip
+        if family == "query_key":
+            section = _localisation(section, own, points, told, length)
+        elif family == "vocabulary":
+            tables = vocabulary.tables(own, told)
+            section = replace(section, large=vocabulary.scatters(points), tables=tables)
+        else:
+            section = replace(section, small=norms.stages(own, told), lines=norms.weights(own, told))
+        found.append(section)
+    return found
+
+
+def _localisation(
+    section: Section, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+) -> Section:
+    mapped = maps(rows, "query_key", told)
+    here = {m: {**told.get(m, {}), "family": "query_key"} for m in FAMILIES["query_key"].measures}
+    drawn = figures(rows, "query_key", here)  # whatever family the run tells: the section is of the site
+    small = []
+    for panel in drawn.panels:
+        called = "other heads" if panel.measures[0] == "softmax_agreement" else "random W"
+        remark = panel.remark.replace("random weights", called).replace(" ", "\N{NO-BREAK SPACE}")
+        # short and in one line, so that panels side by side look alike
+        covered = panel.measures[0] in {shown.measures[0] for shown in mapped}
+        small += [] if covered else [replace(panel, remark=remark)]
+    large, pictures = planes.planes(rows, length), pictures_of(points, rows)
+    return replace(section, small=small, across=drawn.across, large=large, pictures=pictures, maps=mapped)
 
 
 def _measures(rows: pd.DataFrame, family: str, told: Told) -> tuple[list[str], list[str]]:
@@ -148,9 +195,6 @@ def _shown(family: str) -> Family:
 
 def explanations(measures: Iterable[str], told: Told) -> tuple[Explanation, ...]:
     """Those of these measures that the run explains: name, title, and each part of the explanation."""
-    parts = {
-        m: tuple((key, str(told[m][key])) for key in _EXPLAINED if told[m].get(key))
-        for m in measures
-        if m in told
-    }
-    return tuple((m, title_of(m, told), part) for m, part in parts.items() if part)
+    named = [m for m in dict.fromkeys(measures) if m in told]
+    parts = [tuple((key, str(told[m][key])) for key in _EXPLAINED if told[m].get(key)) for m in named]
+    return tuple((m, title_of(m, told), part) for m, part in zip(named, parts, strict=True) if part)

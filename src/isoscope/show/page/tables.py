@@ -10,13 +10,11 @@ import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.show.measures import Told, how_shown, title_of
-from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, unique, where
+from isoscope.show.readings import ATTENTION, QUERY_KEY, SiteReading, models, read, steps, unique, where
+from isoscope.show.say.course import notes_of
 
-MOST_ROWS = 1500
-"""More rows make a browser slow; the page says how many it leaves out and where they are."""
-
-NUMBERS = ("step", "value", "null", "95 % interval", "n")
-"""Columns set to the right."""
+MOST_ROWS = 1500  # more rows make a browser slow; the page says how many it leaves out and where they are
+NUMBERS = ("step", "value", "null", "95 % interval", "n")  # columns set to the right
 _KINDS = ("layer", "output", "cloud", *ATTENTION, *QUERY_KEY)
 
 
@@ -41,16 +39,12 @@ def _line(reading: SiteReading, title: str) -> dict[str, Cell]:
     kind = _KINDS.index(reading.kind) if reading.kind in _KINDS else len(_KINDS)
     place = 10**8 * kind + 10**4 * reading.place + (-1 if reading.head is None else reading.head)
     return {
-        "model": Cell(reading.model),
-        "step": _number(reading.step),
-        "site": Cell(reading.site, place=str(place)),
-        "measure": Cell(title),
-        "value": _number(reading.value),
-        "null": _number(reading.null),
+        "model": Cell(reading.model), "step": _number(reading.step),
+        "site": Cell(reading.site, place=str(place)), "measure": Cell(title),
+        "value": _number(reading.value), "null": _number(reading.null),
         "95 % interval": Cell(reading.interval or ABSENT, place=_key(reading.low)),
-        "n": _number(reading.n),
-        "note": Cell(reading.note),
-    }
+        "n": _number(reading.n), "note": Cell(reading.note),
+    }  # fmt: skip
 
 
 def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list[tuple[str, str]]:
@@ -62,8 +56,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
             grouped.setdefault(reading.note, []).append(reading)
     units: dict[str, list[str]] = {}
     for unit, known in facts.items():
-        told = known.get("notes")
-        for text in [told] if isinstance(told, str) else told if isinstance(told, list | tuple) else []:
+        for text in notes_of(known):
             units.setdefault(str(text), []).append(unit)
     every = len(facts)
     return [
@@ -73,8 +66,7 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
 
 
 def _on(group: list[SiteReading]) -> str:
-    steps = {r.step for r in group if r.step is not None}
-    at = f" at {len(steps)} steps" if len(steps) > 1 else ""
+    at = f" at {len(steps(group))} steps" if len(steps(group)) > 1 else ""
     return f"{_few(unique(r.measure for r in group))} in {where(group)}{at} of {_few(models(group))}"
 
 
@@ -86,10 +78,9 @@ def facts_table(known: Mapping[str, object], without: tuple[str, ...] = ()) -> l
     """Names and values as text; what is nested is written as JSON, names of inner fields joined by a dot."""
     lines: list[tuple[str, str]] = []
     for key, value in known.items():
-        if isinstance(value, Mapping) and key not in without:
-            lines += [(f"{key}.{inner}", text) for inner, text in facts_table(value)]
-        elif key not in without:
-            lines.append((str(key), _fact(value)))
+        if key not in without:
+            nested = facts_table(value) if isinstance(value, Mapping) else None
+            lines += [(str(key), _fact(value))] if nested is None else [(f"{key}.{k}", v) for k, v in nested]
     return lines
 
 

@@ -1,8 +1,7 @@
 """A training run as its page shows it: its steps, its alarms, and the panels of a family along the steps.
 
-Decided here: this is a run of one model that was measured more than once. The first measures of a family, as
-`FAMILIES` orders them, are large, lines and map; the others are lines. Batches that trained (rows of the
-revision "live") are kept apart, since dropout was on and the batch is another at every step.
+Batches that trained (rows of the revision "live") stand apart: dropout was on, and each step has another
+batch.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from isoscope.show.figures.panels import Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.page.alarms import Facts, Mark, Watch, marked, recorded, watch
+from isoscope.show.page.alarms import Mark, Watch, marked, recorded, watch
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
-from isoscope.show.say.broken import rows_while_whole, while_whole
+from isoscope.show.say.course import Facts, rows_while_whole, while_whole
 from isoscope.show.say.words import CLAIM, LIVE
 
 KINDS_OF_RUN = ("training", "demo")
@@ -38,8 +37,7 @@ _GRADIENTS = ("query_gradient_share", "key_gradient_share")
 class Training:
     """What all sections of the page share: rows of the steps drawn, their readings, axis, colours, alarms.
 
-    `every` has the rows of sites at all steps: figures leave steps out, and sentences must not. `spoken` are
-    those of them that sentences can turn on.
+    `every` has the rows of sites at all steps; `spoken` are those of them that sentences can turn on.
     """
 
     rows: pd.DataFrame
@@ -56,10 +54,6 @@ class Training:
         """The rows of sites, without those of heads."""
         return self.rows[self.rows["head"].isna()]
 
-    def words_rows(self) -> pd.DataFrame:
-        """What sentences speak of: sites at all steps, drawn or not, while the run was whole."""
-        return rows_while_whole(self.spoken)
-
     def last_rows(self, *, heads: bool = True) -> pd.DataFrame:
         """The rows of the last step."""
         own = self.rows if heads else self.site_rows()
@@ -69,6 +63,31 @@ class Training:
     def marks(self) -> tuple[Mark, ...]:
         """The steps at which alarms began."""
         return () if self.watch is None else self.watch.marks
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a checkpoint, in one sentence."""
+
+    checkpoint: str
+    step: int | None
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the page shows of a sweep; without `training` its checkpoints have no steps to stand on."""
+
+    training: Training | None
+    findings: tuple[Finding, ...]
+    failed: tuple[tuple[str, str], ...]
+    examined: bool
+    count: int
+    total: int
+    about: str
+    ordered: bool = False  # whether their order can be told
+    signs: tuple[tuple[str, str], ...] = ()
 
 
 def probed(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,9 +1,7 @@
 """The sentences on attention: how much of it is the mean query, and how queries and keys lie.
 
-Each takes the readings of one kind of attention, of one model at one step.
-Decided here: the sink is called carried by the mean query only where all three say so, each at the end of
-its interval that is least in favour: with the mean query it is well above chance, without it hardly anything
-above chance is left, and without a random vector of the same length most of it is still there.
+The sink is carried by the mean query only where all three say so, each at the end of its interval that is
+least in favour: the sink as it is, without the mean query, and without a random vector of the same length.
 """
 
 from __future__ import annotations
@@ -14,26 +12,13 @@ from isoscope.formatting import plain, short, spread, two
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.say.shapes import capital, percent, ranged
 
-WELL_ABOVE = 3.0
-"""A sink takes at least this many times the attention that chance gives one key,"""
-
-LEAST_SINK = 0.05
-"""and exceeds chance by at least this share of the attention."""
-
-LEFT = 0.1
-"""The sink is gone where at most this part of what was above chance is left without the mean query."""
-
-KEPT = 0.5
-"""The sink stays where at least this part of what was above chance is left."""
-
-STILL = 0.25
-"""The control stays where it moves less than this part of what subtracting the mean query does."""
-
-CLEAN = 0.2
-"""A cross term further from 0 is reported: the drift share is then no clean split."""
-
-TIMES_CHANCE = 2.0
-"""A drift share of less than this many times its null is not in the headline."""
+WELL_ABOVE = 3.0  # a sink takes at least this many times the attention that chance gives one key,
+LEAST_SINK = 0.05  # and exceeds chance by at least this share of the attention
+LEFT = 0.1  # the sink is gone where at most this part of what was above chance is left without the mean query
+KEPT = 0.5  # the sink stays where at least this part of what was above chance is left
+STILL = 0.25  # the control stays where it moves less than this part of what subtracting the mean query does
+CLEAN = 0.2  # a cross term further from 0 is reported: the drift share is then no clean split
+TIMES_CHANCE = 2.0  # a drift share of less than this many times its null is not in the headline
 
 
 def drift(found: list[SiteReading]) -> list[str]:
@@ -46,9 +31,8 @@ def drift(found: list[SiteReading]) -> list[str]:
         out += [f"{capital(_share(found, shares, aside))}.", *_without(found, top)]
     carried, stays = find_sinks(found)
     if carried:
-        whole, left, control = (
-            _span(found, end, carried) for end in ("", "_without_drift", "_without_random")
-        )
+        ends = "", "_without_drift", "_without_random"
+        whole, left, control = (_span(found, end, carried) for end in ends)
         chance = spread([r.null for r in carried], lambda value: short(value, 2))
         out.append(
             f"The sink of {numbered(carried)} is carried by the mean query: the first token takes {whole}, "
@@ -73,9 +57,8 @@ def _share(found: list[SiteReading], shares: list[SiteReading], aside: list[str]
 
 def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
     """The entropy in that layer without the mean query, and without the control."""
-    whole, without, random = (
-        _at(found, f"normalised_entropy{end}", top) for end in ("", "_without_drift", "_without_random")
-    )
+    ends = "", "_without_drift", "_without_random"
+    whole, without, random = (_at(found, f"normalised_entropy{end}", top) for end in ends)
     if not whole or not without:
         return []
     old, new = two(whole.value, without.value)
@@ -90,10 +73,7 @@ def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
 
 
 def find_sinks(found: list[SiteReading]) -> tuple[list[SiteReading], list[SiteReading]]:
-    """The layers whose sink the mean query carries, and those where it stays.
-
-    A layer is in neither where an interval or a control is missing.
-    """
+    """The layers whose sink the mean query carries, and those where it stays; neither without intervals."""
     carried, stays = [], []
     for sink in of(found, "sink_mass"):
         without, random = (_at(found, f"sink_mass_without_{what}", sink) for what in ("drift", "random"))
@@ -132,10 +112,8 @@ def in_brief(readings: list[SiteReading]) -> str:
 
 
 def _span(found: list[SiteReading], end: str, sinks: list[SiteReading]) -> str:
-    """The range of the sink mass, or of that without a part, in these layers."""
     return spread([r.value for sink in sinks if (r := _at(found, f"sink_mass{end}", sink))], plain)
 
 
 def _at(found: list[SiteReading], measure: str, beside: SiteReading) -> SiteReading | None:
-    """The reading of this measure in the same layer."""
     return next((r for r in of(found, measure) if r.site == beside.site), None)

@@ -1,8 +1,6 @@
-"""The sentences of each family, from readings that have a value.
+"""The sentences of each family, from readings that have a value; of several steps those of the last.
 
-Where there are several steps they are of the last one. Where there are several models, each of the first
-`MOST_TOLD` has one sentence. A sentence is left out where its measure is not there. Two frequency bands
-differ where their intervals do not overlap, as with steps.
+Two frequency bands differ where their intervals do not overlap, as with steps.
 """
 
 from __future__ import annotations
@@ -12,24 +10,11 @@ from dataclasses import dataclass
 
 from isoscope.formatting import listed
 from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
-from isoscope.show.readings import (
-    ATTENTION,
-    PLACES,
-    SiteReading,
-    at_last,
-    ends,
-    models,
-    of,
-    steps,
-    unique,
-    where,
-)
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, of, steps, unique, where
 from isoscope.show.say import attention, weights
 from isoscope.show.say.shapes import MOST_NAMED, Line, capital, lowered, one_end, ranged
 
-MOST_TOLD = 3
-"""The number of models that have a sentence; the figure shows the others."""
-
+MOST_TOLD = 3  # the number of models that have a sentence; the figure shows the others
 _ISOTROPIC, _CHANCE = "; an isotropic cloud has {null}", "; chance gives {null}"
 _OVER = ", minus that of any two vectors, is {range}"
 LINES = {
@@ -69,10 +54,7 @@ LINES = {
 }  # fmt: skip
 """Sentences that only fill a shape, by measure."""
 
-_BANDS = {
-    "drift further": TOGETHER[DRIFT_BY_FREQUENCY],
-    "point more alike": TOGETHER[COSINE_BY_FREQUENCY],
-}
+_BANDS = {"drift further": TOGETHER[DRIFT_BY_FREQUENCY], "point more alike": TOGETHER[COSINE_BY_FREQUENCY]}
 _TOKENS = {"rare": "rare tokens", "in between": "tokens in between", "frequent": "frequent tokens"}
 _LEFT_OUT = {
     "not_finite": "vectors that are not finite: NaN or infinite",
@@ -83,7 +65,6 @@ _LEFT_OUT = {
 
 
 def _tokens(found: list[SiteReading]) -> list[str]:
-    """Rare tokens compared with frequent ones, by their drift or else by their directions."""
     return list(filter(None, (_bands(found, verb, labels) for verb, labels in _BANDS.items())))[:1]
 
 
@@ -170,10 +151,7 @@ Part = str | tuple[str, ...] | Callable[[list[SiteReading]], list[str]]
 
 @dataclass(frozen=True)
 class Family:
-    """What is said of each model at its last step, of these kinds of site; () for every kind.
-
-    Where `split`, each kind has its own sentences: self-attention, then cross-attention.
-    """
+    """What is said of each model at its last step at these sites; where `split`, of each kind apart."""
 
     parts: tuple[Part, ...]
     kinds: tuple[str, ...] = PLACES
@@ -231,7 +209,7 @@ def said_of(family: str, readings: list[SiteReading]) -> str:
     for name in names[:MOST_TOLD]:
         own = [r for r in sited if r.model == name]
         step = f"step {steps(own)[-1]:,}" if len(steps(own)) > 1 else ""
-        said = known.of_model(at_last(own) if step else own)
+        said = known.of_model([r for r in own if r.step == steps(own)[-1]] if step else own)
         before = ", ".join(filter(None, [name, step])) if len(names) > 1 else step and f"At {step}"
         if said and before:
             said[0] = f"{before}: {lowered(said[0])}"

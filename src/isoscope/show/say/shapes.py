@@ -1,7 +1,4 @@
-"""The shapes of sentences: a range over sites, the largest or smallest value, a test against chance.
-
-A sentence that only fills a shape is a `Line` of a table; one that judges is a function.
-"""
+"""The shapes of sentences: a `Line` of a table for one that fills a shape, a function for one that judges."""
 
 from __future__ import annotations
 
@@ -12,15 +9,11 @@ from dataclasses import dataclass
 from isoscope.formatting import short
 from isoscope.show.readings import SiteReading, ends, nulls, numbered, where
 
-MOST_NAMED = 4
-"""Up to this number models are named one by one; more are described by their range."""
-
+MOST_NAMED = 4  # up to this number models are named one by one; more are described by their range
 STRONG = 0.5
 """The mean cosine is ‖mean of x/‖x‖‖²: above .5 the shared direction outweighs all the rest together."""
 
-WEAK = 0.1
-"""Below .1 the shared direction holds less than a tenth of the squared length: a convention."""
-
+WEAK = 0.1  # below .1 the shared direction holds less than a tenth of the squared length: a convention
 GRADES = ("strongly anisotropic", "anisotropic", "weakly anisotropic")
 
 
@@ -83,11 +76,7 @@ def graded(cosine: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a sentence has it: two digits.
-
-    >>> percent(0.4092), percent(0.00095)
-    ('41 %', '0.095 %')
-    """
+    """A share as a sentence has it: two digits."""
     return f"{short(100 * value, 2)} %"
 
 

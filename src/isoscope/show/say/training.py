@@ -1,27 +1,24 @@
 """How a measure changed from the first step to the last, and where it turned, in one sentence.
 
-Decided here: two steps differ where their intervals do not overlap, as everywhere. A measure without
-intervals is reported by its numbers, which is said, and nothing is claimed about chance. A turn is a step in
-between that lies outside both ends by more than `TURN` of the change, or of the size where nothing changed.
+Two steps differ where their intervals do not overlap; without intervals nothing is claimed about chance.
 """
 
 from __future__ import annotations
 
 from isoscope.formatting import spread, two
 from isoscope.show.readings import SiteReading, steps
-from isoscope.show.say.broken import while_whole
+from isoscope.show.say.course import while_whole
 from isoscope.show.say.shapes import places
 
 TURN = 0.25
-
-Pair = tuple[SiteReading, SiteReading]
-"""A site at the first step and at the last."""
+"""A turn on the way lies outside both ends by more than this part of the change, or else of the size."""
+Pair = tuple[SiteReading, SiteReading]  # a site at the first step and at the last
 
 
 def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: str = "") -> str:
     """The sentence on one measure, `name` as a sentence has it; empty where no site is read at both ends.
 
-    Without `spanned` the steps have been named before. `of` is the model, where it is to be named.
+    Unless `spanned`, the steps have been named before. `of` is the model, where it is to be named.
     """
     found = [r for r in while_whole(found) if r.known and r.head is None]
     pairs = _pairs(found)

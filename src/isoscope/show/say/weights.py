@@ -1,9 +1,6 @@
 """The sentences on weights: where heads would look, how the vocabulary lies, what the final norm does.
 
-Each takes the readings of one model at one step. Decided here: regimes are what a theory says of inputs that
-walk at random, so every sentence on them says so. A vocabulary is read whole: its mean cosine has no
-interval, and it is called anisotropic where it exceeds that of random directions by `LEAST`. The effect of a
-stage of the norm is reported where the intervals of the two stages do not overlap.
+Regimes are what a theory says of inputs that walk at random, so every sentence on them says so.
 """
 
 from __future__ import annotations
@@ -16,17 +13,10 @@ from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
 from isoscope.show.say.shapes import STRONG, WEAK, capital, graded
 
-LEAST = 0.01
-"""A mean cosine of a vocabulary nearer to that of random directions is not called anisotropic."""
-
-WALK = 0.5
-"""Inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk."""
-
-CHANCE = 0.05
-"""A head's own predictions agree better than those of other heads where p is at most this."""
-
-ALONG = 0.3
-"""A cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2."""
+LEAST = 0.01  # a mean cosine of a vocabulary nearer to that of random directions is not called anisotropic
+WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk
+CHANCE = 0.05  # a head's own predictions agree better than those of other heads where p is at most this
+ALONG = 0.3  # a cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2
 
 SCALE_OF_WORDS = (
     "The regimes are those of Bao et al. 2024, for inputs that walk at random and sequences that grow long; "
@@ -64,10 +54,8 @@ def _placed(found: list[SiteReading]) -> str:
     text += f"; {listed(evenly)}" if evenly else ""
     if slopes and all(map(_stands, slopes)):
         walk = f"walk slope {_span(slopes)}; a walk has 1"
-        premise = (
-            f"On this data the inputs of attention do not walk at random ({walk}), so the theory of where"
-        )
-        return f"{premise} heads look does not apply. For inputs that do, {text}."
+        premise = f"On this data the inputs of attention do not walk at random ({walk}), so the theory of"
+        return f"{premise} where heads look does not apply. For inputs that do, {text}."
     return f"For inputs that walk at random, {text}."
 
 
@@ -127,11 +115,7 @@ def _agreements(found: list[SiteReading]) -> list[str]:
 
 
 def fisher(chances: list[float]) -> float:
-    """The p of several independent ones together, P(χ² ≥ −2Σ log p) with two degrees of freedom each.
-
-    >>> round(fisher([0.3]), 4), round(fisher([0.1, 0.1]), 4)
-    (0.3, 0.0561)
-    """
+    """The p of several independent ones together, P(χ² ≥ −2Σ log p) with two degrees of freedom each."""
     half = -sum(math.log(p) for p in chances) or 1e-300
     terms = (k * math.log(half) - half - math.lgamma(k + 1) for k in range(len(chances)))
     return min(1.0, sum(map(math.exp, terms)))
@@ -145,20 +129,15 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
             forms = {"centred": "_centred", "without its top directions": "_without_top"}
             rest = {how: at(found, "mean_cosine", kind + form) for how, form in forms.items()}
             left = "".join(f", {how} {plain(r.value)}" for how, r in rest.items() if r)
-            numbers = (
-                f"mean cosine {plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
-            )
-            out.append(f"The {name} is {grade(cosine)}: {numbers}.")
+            numbers = f"{plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
+            out.append(f"The {name} is {grade(cosine)}: mean cosine {numbers}.")
     return out
 
 
 def _vocabularies(found: list[SiteReading]) -> str:
-    """The vocabularies in one sentence."""
     there = [(name, r) for kind, name in _VOCABULARIES.items() if (r := at(found, "mean_cosine", kind))]
-    if not there:
-        return ""
     said = [f"the {name} is {grade(r)} (mean cosine {plain(r.value)})" for name, r in there]
-    return f"{capital(listed(said))}; random directions have {plain(there[0][1].chance)}."
+    return f"{capital(listed(said))}; random directions have {plain(there[0][1].chance)}." if there else ""
 
 
 def grade(reading: SiteReading) -> str:
@@ -174,10 +153,8 @@ def stages(found: list[SiteReading]) -> list[str]:
         before, scaled, after = (at(found, measure, f"norm_{k}") for k in ("before", "scaled", "output"))
         if before and after:
             middle = f", {plain(scaled.value)} after × γ" if scaled else ""
-            text = (
-                f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)} after"
-            )
-            out.append(f"{text}{'' if before.apart(after) else ' (indistinguishable)'}.")
+            text = f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)}"
+            out.append(f"{text} after{'' if before.apart(after) else ' (indistinguishable)'}.")
     return out
 
 

@@ -1,10 +1,6 @@
 """What the numbers say, in plain words: one headline, and one or two sentences for each family.
 
-Decided here: claims hang on `mean_cosine_between` and its interval, never on the bare `mean_cosine`,
-which pairs within one sequence inflate. A word of size is given by the end of the interval nearer to
-the null, so that chance alone does not earn it; where the interval includes the null nothing is
-claimed. Two steps differ where their intervals do not overlap, which errs on the side of silence.
-No plotly and no torch here.
+Claims hang on `mean_cosine_between` and its interval, whose end nearer to the null gives the word of size.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import pandas as pd
 from isoscope.formatting import listed, plain, spread
 from isoscope.show.readings import PLACES, SiteReading, at_last, ends, models, of, read, steps, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.broken import first_not_finite, not_finite, while_whole
+from isoscope.show.say.course import first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import said_of
 from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, capital, graded, lowered
 from isoscope.show.say.training import changed
@@ -53,7 +49,6 @@ def headline(rows: pd.DataFrame) -> str:
 
 
 def _weights(readings: list[SiteReading]) -> str:
-    """What is said of weights, of each model at its last step; empty where there is nothing to say."""
     out = []
     for name in models(readings)[:MOST_NAMED]:
         said = weights.in_brief(at_last([r for r in readings if r.model == name and r.known]))
@@ -80,8 +75,8 @@ def sentences(rows: pd.DataFrame, family: str) -> str:
 def grade(reading: SiteReading) -> str:
     """The word this reading earns: one of `GRADES`, "untold" or, without an interval, "unsure".
 
-    An interval under the null is untold too: over independent sequences the mean cosine is a squared
-    length and cannot be negative, so a value below 0 is chance or a matter of this sample.
+    An interval under the null is untold too: the mean cosine of independent sequences is a squared
+    length.
     """
     if not reading.bounded:
         return "unsure"
@@ -112,11 +107,7 @@ def _sites(found: list[SiteReading]) -> str:
 
 
 def called(model: str) -> str:
-    """A model in a sentence: of a place on this machine the last part, since the page has all of it above.
-
-    >>> called("/runs/models/f5d8"), called("google/bert-base")
-    ('f5d8', 'google/bert-base')
-    """
+    """A model in a sentence: of a place on this machine the last part, since the page has all of it above."""
     return PurePath(model).name if PurePath(model).is_absolute() else model
 
 

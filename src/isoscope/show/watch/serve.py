@@ -1,11 +1,8 @@
 """What answers a browser that watches a run: the page, its version, and a sentence for everything else.
 
-Decided here: no path names a file. Three have an answer: `/` and the script that draws, from memory, and
-`/version`, which knows of the newest rows too; so there is no path to walk out of the run folder by. It
-listens on loopback unless told otherwise in so many words. A request must name this machine in `Host`: a page
-of another site whose name was pointed here (DNS rebinding) names that site. The port in `Host` may be any, as
-it is behind a tunnel. No thread outlives the server: to close it is to hang up on whoever is connected and to
-wait for those who were answering.
+No path names a file, so there is no way out of the run folder. A request must name this machine in `Host`:
+a page of another site whose name was pointed here (DNS rebinding) names that site; the port may be that of
+a tunnel.
 """
 
 from __future__ import annotations
@@ -35,14 +32,10 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@\s]+))(?::\d{1,5})?", re.IGN
 _KEPT = "private, max-age=31536000, immutable"  # its name changes with what is in it
 _NO_MORE: Mapping[str, str] = {}
 _ALWAYS = {
-    "Content-Security-Policy": NOTHING,
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
+    "Content-Security-Policy": NOTHING, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+}  # fmt: skip
 
 
 class PageServer(ThreadingHTTPServer):
@@ -197,15 +190,16 @@ class _Answer(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, what.packed if packed else what.body, f"{kind}; charset=utf-8", told)
 
     def _send(
-        self,
-        status: HTTPStatus,
-        body: bytes,
-        kind: str = "text/plain; charset=utf-8",
+        self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8",
         more: Mapping[str, str] = _NO_MORE,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.send_response(status)
-        told = {"Content-Type": kind, "Content-Length": str(len(body)), **_ALWAYS, **more}
-        for name, value in told.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            **_ALWAYS,
+            **more,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -1,10 +1,7 @@
 """A page as it is served while its run is being written: with a bar, and a script that asks for newer ones.
 
-Decided here: the page on disk is left as it is. What is served is its text with three things added: a line
-that says as of when it is, a script that asks the server for `version` and loads a newer page with scroll,
-pickers and open sections as they were, and in the policy the leave to run that script and to ask this server,
-nothing else. The version is a digest of the page, so a page that did not change is not loaded again. What
-draws is not sent with each page: it is a script of its own, which a browser asks for and reads once.
+The policy lets that script run and ask this server, nothing else. A page that did not change has the same
+version and is not loaded again. What draws is a script of its own, which a browser reads once.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from isoscope.show.draw.plotly.library import carried, library
+from isoscope.show.draw.plotly.charts import carried, library
 from isoscope.show.page.markup import asset, content_policy, script_digest, templates
 
 _META = '<meta http-equiv="Content-Security-Policy" content="'

@@ -1,11 +1,8 @@
 """A run that is being written, looked at again and again: its newest page, and what is the matter since.
 
-Decided here: one thread looks and draws, so nothing is drawn twice at once, and whoever asks meanwhile gets
-the page before. A page is drawn when names, sizes or times of the run's files have changed, and only while
-somebody has asked of late: a page that nobody sees costs the training nothing. A page that cannot be drawn
-(a file half-copied, the folder gone) leaves the one before in its place, with the reason beside it. Files
-that are links out of the run folder are not read. A page takes a second of computing, which is several where
-cores are busy; so what has come since is told in a line of numbers to whoever asks, before it is drawn.
+One thread looks and draws, and only while somebody asks: a page that nobody sees costs the training
+nothing. A page that cannot be drawn leaves the one before in its place, with the reason. Links out of the
+run are not read.
 """
 
 from __future__ import annotations
@@ -21,18 +18,18 @@ from datetime import datetime
 from pathlib import Path
 
 from isoscope.errors import IsoscopeError
-from isoscope.show.say.newest import newest_file, told_of
+from isoscope.results.row import COLUMNS
+from isoscope.results.store import read_unit
+from isoscope.show.say.words import CLAIM
 from isoscope.show.watch.served import Served, waiting_page, watched_page
 
-PAUSE = 0.25
-"""Seconds between two looks at the folder; after a page that took long, a quarter of that."""
+PAUSE = 0.25  # seconds between two looks at the folder; after a page that took long, a quarter of that
 _OF_LATE = 15.0  # seconds: who has not asked for so long has gone
 _AGAIN = 5.0  # seconds until what failed is tried again though no file has changed
 _LONGEST = 240  # characters of a reason
 _PARTS = ("rows", "points")
-
-State = tuple[tuple[str, int, int], ...]
-"""Name, size and time (ns) of every file that the page is read from."""
+_MOST = 2  # numbers of the loop's own in a line on newer rows
+State = tuple[tuple[str, int, int], ...]  # name, size and time (ns) of every file that the page is read from
 
 
 @dataclass(frozen=True)
@@ -122,10 +119,7 @@ class Watch:
             return ""
 
     def keep_looking(self, stop: threading.Event, say: Callable[[str], None] = lambda trouble: None) -> None:
-        """Look until told to stop; draws only while somebody asks, and the first page.
-
-        `say` is told what is waited for or went wrong when that changes; empty where nothing is any more.
-        """
+        """Look until told to stop, while somebody asks; `say` is told what is wrong when that changes."""
         said = ""
         while not stop.is_set():
             began = time.monotonic()
@@ -141,7 +135,6 @@ class Watch:
 
 
 def _files(run: Path) -> list[Path]:
-    """The files that a page is read from, as the folder has them now."""
     found = [run / "run.json"]
     for part in _PARTS:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -159,12 +152,31 @@ def state(run: Path) -> State:
     return tuple(sorted(found))
 
 
-def wanting(run: Path, there: State) -> str:
-    """What is waited for; empty where there is a run with rows.
+def newest_file(rows: Path) -> tuple[float, Path] | None:
+    """The file of rows that came last, and when, in seconds; None where there is none."""
+    with os.scandir(rows) as entries:
+        found = [(e.stat().st_mtime_ns / 1e9, e.name) for e in entries if e.name.endswith(".parquet")]
+    if not found:
+        return None
+    when, name = max(found)
+    return when, rows / name
 
-    >>> wanting(Path("runs/nowhere"), ())
-    'waiting for runs/nowhere: the folder is not there'
-    """
+
+def told_of(file: Path) -> str:
+    """What a unit is called, what its loop tells of it, and its largest mean cosine."""
+    table, known = read_unit(file, COLUMNS)
+    own = table[table["value"].notna() & table["head"].isna()]
+    loop = own[own["kind"] == "training"].head(_MOST)
+    parts = [f"{name} {value:.4g}" for name, value in zip(loop["measure"], loop["value"], strict=True)]
+    cosines = own.loc[own["measure"] == CLAIM, "value"]
+    parts += [f"mean cosine up to {cosines.max():.3g}"] if len(cosines) else []
+    steps, unit = table["step"].dropna().unique(), str(known["unit"])
+    unit = f"step {int(steps[0]):,}" if len(steps) == 1 and unit.startswith("step ") else unit
+    return f"{unit} has come{': ' if parts else ''}{', '.join(parts)}"
+
+
+def wanting(run: Path, there: State) -> str:
+    """What is waited for; empty where there is a run with rows."""
     names = [name for name, _, _ in there]
     lacking = (
         "the folder is not there" if not run.is_dir()

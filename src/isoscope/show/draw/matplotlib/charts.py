@@ -1,8 +1,4 @@
-"""Charts drawn for print: on axes of matplotlib, with its own line width and mark size.
-
-Decided here: of more than `MOST_BARS` points an interval is a band, and points have no marks. Ticks that
-would run into each other are left out. A map of more than `MOST_CELLS` cells is a picture inside the figure.
-"""
+"""Charts drawn for print: on axes of matplotlib, with its own line width and mark size."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Ground, Label, Map, Series
+from isoscope.show.charts import Axis, Chart, Label, Map, Series
 from isoscope.show.colours import ALARM, GRID, INK, SOFT
 from isoscope.show.draw.matplotlib.style import dot, folded, pen, plain, small
 
@@ -49,7 +45,11 @@ def _draw_series(ax: Any, chart: Chart) -> None:
     if chart.up.log:
         ax.set_yscale("log")
     for ground in chart.grounds:
-        _draw_ground(ax, ground)
+        look = {"color": ground.colour[0], "alpha": ground.opacity, "lw": 0, "zorder": 0}
+        if ground.y:
+            ax.fill(ground.x, ground.y, **look)
+        else:
+            ax.axvspan(ground.x[0], ground.x[-1], **look)
     for at, _ in chart.uprights:
         ax.axvline(at, color=SOFT[0], lw=pen(0.6), ls="--", zorder=1)
         if not chart.filled:
@@ -108,32 +108,19 @@ def _draw_one(ax: Any, one: Series) -> None:
 def _draw_intervals(ax: Any, one: Series, colour: str, *, band: bool) -> None:
     values = one.x if one.across else one.y
     there = [
-        i for i, low in enumerate(one.low)
-        if math.isfinite(low) and math.isfinite(one.high[i]) and _finite(values[i])
+        i for i, ends in enumerate(zip(one.low, one.high, values, strict=False))
+        if all(isinstance(end, int | float) and math.isfinite(end) for end in ends)
     ]  # fmt: skip
-    if not there:
-        return
-    if band:
+    if band and there:
         known = set(there)
         ends = [[e if i in known else math.nan for i, e in enumerate(side)] for side in (one.low, one.high)]
         x = [math.nan if at is None else at for at in one.x]
         ax.fill_between(x, *ends, color=colour, alpha=0.16, lw=0)
-        return
-    at, low, high = ([side[i] for i in there] for side in (one.y if one.across else one.x, one.low, one.high))
-    lines = ax.hlines if one.across else ax.vlines
-    lines(at, low, high, color=colour, lw=pen(one.bar / 1.75), alpha=one.alpha, zorder=2)
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _draw_ground(ax: Any, one: Ground) -> None:
-    look = {"color": one.colour[0], "alpha": one.opacity, "lw": 0, "zorder": 0}
-    if one.y:
-        ax.fill(one.x, one.y, **look)
-    else:
-        ax.axvspan(one.x[0], one.x[-1], **look)
+    elif there:
+        at, low, high = ([side[i] for i in there]
+                         for side in (one.y if one.across else one.x, one.low, one.high))  # fmt: skip
+        lines = ax.hlines if one.across else ax.vlines
+        lines(at, low, high, color=colour, lw=pen(one.bar / 1.75), alpha=one.alpha, zorder=2)
 
 
 def _write(ax: Any, one: Label) -> None:
@@ -147,7 +134,6 @@ def _write(ax: Any, one: Label) -> None:
 
 
 def _scale(ax: Any, side: Any, axis: Axis, most: int) -> None:
-    """Set the range of an axis, its ticks and how they are written."""
     upright = side is ax.yaxis
     limit = ax.set_ylim if upright else ax.set_xlim
     if axis.range:
@@ -165,18 +151,14 @@ def _scale(ax: Any, side: Any, axis: Axis, most: int) -> None:
     elif axis.log:
         write_powers(side)
     elif not side.have_units():  # else it has names
-        _write_numbers(side, most)
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-
-def _write_numbers(side: Any, most: int) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    side.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
-    side.set_major_formatter(FuncFormatter(lambda value, _: short(value, _digits(side.get_majorticklocs()))))
+        written = FuncFormatter(lambda value, _: short(value, _digits(side.get_majorticklocs())))
+        side.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
+        side.set_major_formatter(written)
 
 
 def _digits(ticks: Sequence[float]) -> int:
-    """As many digits as tell ticks apart."""
     if len(ticks) < 2:
         return 3
     apart, largest = abs(ticks[1] - ticks[0]), max(map(abs, ticks))
@@ -286,7 +268,5 @@ def _draw_map(ax: Any, chart: Chart, of: Map) -> None:
 def _edges(centres: Sequence[Any] | range) -> np.ndarray:
     """Where cells end: half way between their middles."""
     at = np.asarray(list(centres), float)
-    if len(at) == 1:
-        return np.array([at[0] - 0.5, at[0] + 0.5])
-    middle = (at[1:] + at[:-1]) / 2
-    return np.concatenate([[at[0] - (middle[0] - at[0])], middle, [at[-1] + (at[-1] - middle[-1])]])
+    half = np.diff(at) / 2 if len(at) > 1 else np.array([0.5])
+    return np.concatenate([[at[0] - half[0]], at[:-1] + half[: len(at) - 1], [at[-1] + half[-1]]])

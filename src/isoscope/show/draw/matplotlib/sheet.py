@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.show.charts import Chart
+from isoscope.show.charts import NULL, Chart
 from isoscope.show.draw.matplotlib.charts import draw
-from isoscope.show.draw.matplotlib.style import (
-    KINDS,
-    STYLES,
-    WIDTHS,
-    folded,
-    keys_of,
-    legend_below,
-    no_matplotlib,
-    saved,
-    small,
-    style,
-)
+from isoscope.show.draw.matplotlib.style import folded, small, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_LINES = 3
-"""Lines of panels that a figure has at most."""
-_SIDES, _TALL = (
-    300,
-    400,
-)  # pixels on the page of the largest panel of which four, or three, stand side by side
+WIDTHS = {"single": 3.3, "double": 6.9}  # inches of a figure: one column of a paper, and its page
+STYLES = ("paper", "slide")
+KINDS = ("pdf", "svg", "png")
+MOST_KEYS = 16
+MOST_LINES = 3  # lines of panels that a figure has at most
+_SIDES, _TALL = 300, 400  # pixels of the largest panel of which four, or three, stand side by side
 _INCHES = 0.5, 1 / 220  # of a line: whatever its panels, and per pixel of the highest of them on the page
 _LOWEST, _HIGHEST = 1.2, 3.0
 _TALLER = 1.3  # panels of a slide, whose type is larger
 _FULL = 0.9  # of a panel's width that a title may take
-_LETTER = 0.56  # of the size of type: the width of a letter, on average
+_LETTER = 0.56  # of the size of type: the width of a letter of a title, on average
+_KEY, _MARK, _LINE = 0.52, 4.2, 1.55  # sizes of type: a letter of the key, its mark and room, and a line
 
 
 @dataclass(frozen=True)
 class Offered:
-    """A figure that a run has: what it is called, one line on it, and its charts, the first first.
+    """A figure of a run: its name, one line on it, and its charts, the first first.
 
-    `alone` where it shows one measure and is called by its name. A `grid` is a table of charts with so many
-    columns, which is drawn whole in either width.
+    `alone` where it shows one measure and is called by its name. A `grid` has so many columns in either
+    width.
     """
 
     name: str
@@ -77,7 +69,6 @@ class Offered:
             return saved(figure, kind)
 
     def _across(self, *, wide: bool, slide: bool) -> int:
-        """How many panels stand side by side."""
         tallest = max(chart.height for chart in self.charts)
         square = all(chart.equal for chart in self.charts) and tallest <= _SIDES
         across = 4 if square else 2 if tallest > _TALL else 3
@@ -126,3 +117,51 @@ def shown(chart: Chart, ax: Any = None, *, legend: bool = True) -> Any:
         marks = list(keys.values()), list(keys)
         ax.legend(*marks, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0)
     return ax
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """The bytes of a figure; the same for the same figure. Letters that the type has not are boxes."""
+    body = io.BytesIO()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}[kind]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        figure.draw_without_rendering()
+        # the solver of the layout differs in last bits between calls, and ids in an SVG are hashes of places
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            axes.set_position([round(float(side), 5) for side in axes.get_position(original=True).bounds])
+        figure.savefig(body, format=kind, metadata=metadata)
+    return body.getvalue()
+
+
+def keys_of(axes: Iterable[Any]) -> dict[str, Any]:
+    """The marks of a legend of these axes by name; of very many the first, and how many more."""
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for mark, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(str(name), mark)
+    if NULL in found:  # last, whatever was drawn first
+        found[NULL] = found.pop(NULL)
+    if len(found) > MOST_KEYS:
+        more = len(found) - MOST_KEYS + 1
+        found = dict(list(found.items())[: MOST_KEYS - 1])
+        found[f"and {more} more"] = Line2D([], [], lw=0)
+    return found
+
+
+def legend_below(figure: Any, axes: Iterable[Any], inches: float) -> float:
+    """One key for all of these axes, under them; gives its height. None where there is one name only."""
+    keys, size = keys_of(axes), small(1.0) / 72
+    if len(keys) < 2:
+        return 0.0
+    columns = max(1, min(len(keys), int(inches / (size * (_MARK + _KEY * max(map(len, keys)))))))
+    marks = list(keys.values()), list(keys)
+    figure.legend(*marks, loc="outside lower center", ncols=columns, frameon=False)
+    return -(-len(keys) // columns) * _LINE * size + 0.1
+
+
+def no_matplotlib() -> IsoscopeError:
+    """What is said where it is not installed."""
+    return IsoscopeError("matplotlib is not installed, and figures take it: `pip install matplotlib`.")

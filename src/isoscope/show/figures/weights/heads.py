@@ -1,10 +1,6 @@
 """The weights of one head, picked by layer and head: its eigenvalues, ρ(t), and its measured attention.
 
-The forms are empty: `weights.js` fills them with the head that is picked. Predicted ρ and measured attention
-stand in two panels, never on one axis: ρ is a probability, attention is given in units of an even one, and
-only the places where the two are high or low can be compared. Decided here: of a head that has more
-eigenvalues than fit on the page those of largest |λ| are shown. The head shown first is the one that its
-weights localise most: of those in a regime that is decided, the one of largest |tr W|/‖W‖.
+Predicted ρ is a probability and attention is in units of an even one, so they never share an axis.
 """
 
 from __future__ import annotations
@@ -24,9 +20,7 @@ from isoscope.show.readings import QUERY_KEY
 from isoscope.show.regimes import UNDECIDED, regime_of
 
 HEIGHT = 300
-_PRINTED = 6
-"""Heads of a printed figure."""
-
+_PRINTED = 6  # heads of a printed figure
 THIS, OTHERS = ("this head", MODELS[0]), ("the layer’s other heads", SOFT)
 LINES: dict[str, dict[str, tuple[str, Pair]]] = {
     "predicted": {"predicted": ("W of this head", MODELS[0]), "random": ("random W", SOFT)},
@@ -36,26 +30,21 @@ LINES: dict[str, dict[str, tuple[str, Pair]]] = {
 
 _MARGIN = {"l": 48, "r": 8, "t": 8, "b": 40}
 _DASHES = {"random": "dash", "softmax": "dot"}
-
-Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
-"""x and y of each series."""
+Given = Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]  # x and y of each series
 _FORM = ([0.0], [0.0])
 _HEADINGS = {
-    "spectrum": "Eigenvalues of W",
-    "predicted": "Where signal passes, predicted",
+    "spectrum": "Eigenvalues of W", "predicted": "Where signal passes, predicted",
     "measured": "Where the last query attends",
-}
+}  # fmt: skip
 _SERIES = {"spectrum": ["eigenvalue"], **{panel: list(lines) for panel, lines in LINES.items()}}
 
 
 def eigenvalues(points: Given | None = None) -> Chart:
     """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
     series = [
-        Series(
-            name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair,
-            opacity=0.5 if size == 3 else 0.9, pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]),
-        )
-        for (name, pair), size in ((OTHERS, 3), (THIS, 6))
+        Series(name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair, opacity=opacity,
+               pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]))
+        for (name, pair), size, opacity in ((OTHERS, 3, 0.5), (THIS, 6, 0.9))
     ]  # fmt: skip
     up = Axis("imaginary part", zero=True, most=5, grid=False)
     across = Axis("real part", zero=True, most=5, line=False)
@@ -63,17 +52,11 @@ def eigenvalues(points: Given | None = None) -> Chart:
 
 
 def lines(panel: str, points: Given | None = None) -> Chart:
-    """One line a series along the keys: "predicted" from 0 to 1, "measured" with even attention at 1.
-
-    Without points it is a form, in which the page's script puts those of the head that is picked.
-    """
+    """One line a series along the keys, even attention at 1; without points a form that a script fills."""
     series = [
-        Series(
-            name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
-            pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]),
-        )
-        for one, (name, pair) in LINES[panel].items()
-        if points is None or one in points
+        Series(name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
+               pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]))
+        for one, (name, pair) in LINES[panel].items() if points is None or one in points
     ]  # fmt: skip
     up = Axis("ρ, chance to pass", range=(0, 1.04))
     if panel == "measured":
@@ -95,7 +78,11 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
     parts = albums.by_head(_largest(own[own["unit"].isin(units)]), units)
     found = {head: {series: line for (_, series), line in lines.items()} for head, lines in parts.items()}
     there = {series for lines in found.values() for series in lines}
-    panels = {name: _panel(name, there) for name, series in _SERIES.items() if there & set(series)}
+    panels: dict[str, Panel] = {}
+    for name, series in _SERIES.items():
+        key = tuple(line for one, line in LINES.get(name, {}).items() if one in there) or (THIS, OTHERS)
+        chart = eigenvalues() if name == "spectrum" else lines(name)
+        panels |= {name: Panel((), _HEADINGS[name], "", chart, key)} if there & set(series) else {}
     return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
 
 
@@ -126,13 +113,6 @@ def _largest(points: pd.DataFrame) -> pd.DataFrame:
     size = (points["x"] ** 2 + points["y"] ** 2)[is_eigenvalue].sort_values(ascending=False, kind="stable")
     lines = points[points["series"].isin([one for panel in LINES.values() for one in panel])]
     return pd.concat([points.loc[size.index].groupby(by).head(most), lines])
-
-
-def _panel(name: str, there: set[str]) -> Panel:
-    if name == "spectrum":
-        return Panel((), _HEADINGS[name], "", eigenvalues(), (THIS, OTHERS))
-    key = tuple(line for series, line in LINES[name].items() if series in there)
-    return Panel((), _HEADINGS[name], "", lines(name), key)
 
 
 def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame | None) -> Head:

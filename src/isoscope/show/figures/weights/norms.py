@@ -1,7 +1,6 @@
 """The final norm on the page: the cloud at each of its stages and under each edit, and γ and β themselves.
 
-Stages stand on the axis in the order in which the norm applies them and are joined; edits stand apart, after
-them, hollow, since nothing passes from one to the next. Without data there are only the weights: a table.
+Stages are joined in the order in which the norm applies them; edits stand apart, after them, hollow.
 """
 
 from __future__ import annotations
@@ -9,14 +8,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, product
 
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import NULL, Axis, Chart, Series
+from isoscope.show.charts import NULL, Axis, Chart, Series, Style
 from isoscope.show.colours import MODELS, SOFT, Pair
-from isoscope.show.figures.curves import from_zero, telling
+from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, in_order, title_of
 from isoscope.show.readings import SiteReading, latest, models, read, unique
@@ -34,36 +34,23 @@ SHOWN = (
 HEIGHT = 250
 
 
-def is_norm(kind: str) -> bool:
-    """Whether this kind of site is the norm, one of its stages or an edit of it."""
-    return kind == "norm" or kind.startswith("norm_")
-
-
 def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     """One panel per measure, the stages across, one colour per model; of several steps the last."""
     readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
     own = latest([r for r in readings if r.known])
     colours = dict(zip(models(own), cycle(MODELS), strict=False))
-    by_measure = {m: [r for r in own if r.measure == m] for m in SHOWN}
-    if by_measure["mean_cosine_between"]:
-        del by_measure["mean_cosine"]
-    key = tuple(colours.items()) if len(colours) > 1 else ()
+    key, there = tuple(colours.items()) if len(colours) > 1 else (), {r.measure for r in own}
+    shown = [m for m in SHOWN if m in there and (m != "mean_cosine" or "mean_cosine_between" not in there)]
+    charts = [_chart([r for r in own if r.measure == m], colours) for m in shown]
     return tuple(
-        Panel((m,), title_of(m, told), "", _chart(mine, colours), key)
-        for m, mine in by_measure.items()
-        if mine
+        Panel((m,), title_of(m, told), "", chart, key) for m, chart in zip(shown, charts, strict=True)
     )
-
-
-def _label(kind: str) -> str:
-    """What a stage or an edit is called on the axis; an edit that is not known, by its own name."""
-    return (STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ")
 
 
 def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     kinds = unique(r.kind for r in own)
     ordered = [kind for kind in STAGES if kind in kinds]
-    edits = [kind for kind in EDITS if kind in kinds] + [k for k in kinds if k not in {**STAGES, **EDITS}]
+    edits = [kind for kind in unique([*EDITS, *kinds]) if kind in kinds and kind not in STAGES]
     place = {kind: float(at) for at, kind in enumerate(ordered)}
     place |= {kind: len(ordered) + 0.5 + at for at, kind in enumerate(edits)}
     nulls = {place[r.kind]: r.null for r in own if math.isfinite(r.null)}
@@ -73,13 +60,11 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
     ]
     for (name, pair), group in product(colours.items(), (ordered, edits)):
         mine = sorted((r for r in own if r.model == name and r.kind in group), key=lambda r: place[r.kind])
-        drawn = Series(
-            name, [place[r.kind] for r in mine], [r.value for r in mine], [r.low for r in mine],
-            [r.high for r in mine], "curve" if group is ordered else "dots", colour=pair, size=8,
-            hollow=group is edits, opacity=1, told=[telling(r) for r in mine],
-        )  # fmt: skip
-        series += [drawn] if mine else []
-    wrapped = ["\n".join(textwrap.wrap(_label(kind), 9, break_long_words=False)) for kind in place]
+        drawn = series_of(name, mine, [place[r.kind] for r in mine], pair)
+        style: Style = "curve" if group is ordered else "dots"
+        series += [replace(drawn, style=style, size=8, hollow=group is edits, opacity=1)] if mine else []
+    labels = [(STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ") for kind in place]
+    wrapped = ["\n".join(textwrap.wrap(label, 9, break_long_words=False)) for label in labels]
     across = Axis(range=(-0.5, max(place.values()) + 0.5), ticks=[*zip(place.values(), wrapped, strict=True)])
     up = Axis(range=from_zero([v for r in own for v in (r.value, r.null, r.low, r.high)]))
     return Chart("", across, up, series, height=HEIGHT)
@@ -88,9 +73,9 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
 def weights(rows: pd.DataFrame, told: Told) -> list[tuple[str, str, str, str, str]]:
     """The norm's own numbers: model where there are several, measure, value, null, note."""
     own = latest([r for r in read(rows[rows["head"].isna()]) if r.kind == "norm" and r.known])
-    several, lines = len(models(own)) > 1, []
-    ordered = in_order((r.measure for r in own), "norm")
-    for r in sorted(own, key=lambda r: (models(own).index(r.model), ordered.index(r.measure))):
-        null = short(r.null) if math.isfinite(r.null) else ""
-        lines.append((r.model if several else "", title_of(r.measure, told), short(r.value), null, r.note))
-    return lines
+    names, ordered = models(own), in_order((r.measure for r in own), "norm")
+    return [
+        (r.model if len(names) > 1 else "", title_of(r.measure, told), short(r.value),
+         short(r.null) if math.isfinite(r.null) else "", r.note)
+        for r in sorted(own, key=lambda r: (names.index(r.model), ordered.index(r.measure)))
+    ]  # fmt: skip

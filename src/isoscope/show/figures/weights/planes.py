@@ -1,17 +1,13 @@
-"""The plane of trace and scale of W, every head a point in it, with the regimes drawn in.
+"""The plane of trace and scale of W, every head a point in it, with the regimes of Bao et al. 2024 drawn in.
 
-The regimes are those of Bao et al. 2024. A head is localised where |θ|/2 exceeds the deviation
-√(‖W‖²/3 + tr W²/4), θ = tr W; since −‖W‖² ≤ tr W² ≤ ‖W‖² that is sure where ‖W‖ < √(3/7)·|θ| and never so
-where ‖W‖ > √3·|θ|. Between the two, drawn pale, tr W² decides, and a head's colour says how. Decided here:
-θ has the scale asinh θ, which is straight near 0 and logarithmic far from it, and ‖W‖ a logarithmic one, both
-by hand, so that areas and labels have the same coordinates as points.
+A head is localised where |θ|/2 exceeds √(‖W‖²/3 + tr W²/4), θ = tr W; since −‖W‖² ≤ tr W² ≤ ‖W‖² that is
+sure where ‖W‖ < √(3/7)·|θ| and never so where ‖W‖ > √3·|θ|. The axes are asinh θ and log ‖W‖.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -26,32 +22,21 @@ from isoscope.show.regimes import REGIMES, TRACES, regime_of
 HEIGHT = 460
 REMARKS = {"trace": "a mark is a head, W its W_Q W_Kᵀ / √(width of a head)", "trace_on_data": ""}
 HEADINGS = {"trace": "Every head by its weights", "trace_on_data": "Every head, the inputs’ increments in"}
-
 SURE, NEVER = math.sqrt(3 / 7), math.sqrt(3)
 """‖W‖/|θ| under which a head is localised whatever tr W², and above which it never is."""
 
-NOWHERE = 10 * math.sqrt(12)
-"""From this ‖W‖ on the signal vanishes: ≫ √12, taken as ten times."""
-
-TURN = 2.0
-"""|θ| up to which the late or early half is attended to, and above which places near the middle."""
-
-EVENLY = 0.1
-"""Up to this ‖W‖, and from 10/T on, half the signal passes everywhere where θ is nearly 0."""
-
+NOWHERE = 10 * math.sqrt(12)  # from this ‖W‖ on the signal vanishes: ≫ √12, taken as ten times
+TURN = 2.0  # |θ| up to which the late or early half is attended to, and above which places near the middle
+EVENLY = 0.1  # up to this ‖W‖, and from 10/T on, half the signal passes everywhere where θ is nearly 0
 LEAST, MOST, FAR = 0.03, 60.0, 12.0
 """‖W‖ and |θ| that are in the picture whatever the heads, so that the regimes around them are."""
 
 _EVEN = 0.012  # half the width of the area of even attention, of asinh θ
+Pairs = list[tuple[SiteReading, SiteReading]]  # the trace and the scale of each head
 
-Pairs = list[tuple[SiteReading, SiteReading]]
-"""The trace and the scale of each head."""
-
-_RING = Series(
+_RING = Series(  # which the page's script puts around the head that is picked
     "chosen", [None], [None], style="dots", size=18, hollow=True, colour=INK, opacity=1, keyed=False
 )
-"""A ring that the page's script puts around the head that is picked."""
-
 _TICKS = [sign * lead * 10.0**power for sign in (-1, 1) for power in range(6) for lead in (1, 3)]
 
 AREAS: dict[str, tuple[Pair, Pair]] = {
@@ -65,10 +50,7 @@ AREAS: dict[str, tuple[Pair, Pair]] = {
 
 
 def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
-    """A panel for each model, kind of attention, and trace: of the weights alone, and with data in.
-
-    `length` is the T of the regimes; without it the area of even attention, which hangs on it, is left out.
-    """
+    """A panel per model, kind of attention and trace; `length` is the T of the area of even attention."""
     asked = [*TRACES, *TRACES.values()]
     readings = read(rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(QUERY_KEY)])
     readings = [r for r in readings if r.known]
@@ -76,32 +58,20 @@ def planes(rows: pd.DataFrame, length: int | None) -> tuple[Panel, ...]:
     found: list[tuple[str, str, Pairs]] = []
     for across, name, kind in product(TRACES, models(readings), QUERY_KEY):
         own = at_last([r for r in readings if (r.model, r.kind) == (name, kind)])
+        scales = {r.site: r for r in own if r.measure == TRACES[across] and r.value > 0}
+        pairs = [(r, scales[r.site]) for r in own if r.measure == across and r.site in scales]
         title = heading_of(HEADINGS[across], name if several else "", kind if both else "")
-        pairs = pairs_of(own, across)
         found += [(across, title, pairs)] if pairs else []
-    frame = plane_frame([pair for _, _, pairs in found for pair in pairs])
+    every = [pair for _, _, pairs in found for pair in pairs]
+    far = max((FAR, *(1.3 * abs(trace.value) for trace, _ in every)))
+    low = min((LEAST, *(scale.value / 1.4 for _, scale in every)))
+    high = max((MOST, *(1.4 * scale.value for _, scale in every)))
     panels = []
     for across, title, pairs in found:
-        chart, there = plane(pairs, frame, length), {regime_of(trace) for trace, _ in pairs}
+        chart, there = plane(pairs, (far, low, high), length), {regime_of(trace) for trace, _ in pairs}
         key = tuple((one.label, one.colour) for name, one in REGIMES.items() if name in there)
-        chart = replace(chart, series=[*chart.series, _RING])
         panels.append(Panel((across, TRACES[across]), title, REMARKS[across], chart, key))
     return tuple(panels)
-
-
-def pairs_of(readings: Iterable[SiteReading], trace: str) -> Pairs:
-    """The trace and the scale of every head that has both."""
-    known = [r for r in readings if r.known]
-    scales = {(r.kind, r.layer, r.head): r for r in known if r.measure == TRACES[trace]}
-    pairs = [(r, scales.get((r.kind, r.layer, r.head))) for r in known if r.measure == trace]
-    return [(r, scale) for r, scale in pairs if scale is not None and scale.value > 0]
-
-
-def plane_frame(pairs: Pairs) -> tuple[float, float, float]:
-    """How far |θ| goes, and ‖W‖ from where to where: the same in all planes of a page."""
-    far = max((FAR, *(1.3 * abs(trace.value) for trace, _ in pairs)))
-    low = min((LEAST, *(scale.value / 1.4 for _, scale in pairs)))
-    return far, low, max((MOST, *(1.4 * scale.value for _, scale in pairs)))
 
 
 def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -> Chart:
@@ -110,14 +80,13 @@ def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -
     series = []
     for name, one in REGIMES.items():
         mine = [pair for pair in pairs if regime_of(pair[0]) == name]
-        hollow = one.symbol.endswith("-open")
         if mine:
             series.append(
                 Series(
                     one.label, [math.asinh(trace.value) for trace, _ in mine],
                     [math.log10(scale.value) for _, scale in mine], style="dots", size=8, opacity=1,
                     told=[_telling(*pair, one.label) for pair in mine], colour=one.colour, edge=one.colour,
-                    mark=one.symbol.removesuffix("-open"), hollow=hollow,
+                    mark=one.symbol.removesuffix("-open"), hollow=one.symbol.endswith("-open"),
                     ids=[(trace.kind, trace.layer, trace.head) for trace, _ in mine],
                 )
             )  # fmt: skip
@@ -130,7 +99,7 @@ def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -
                  ticks=[(math.asinh(tick), short(tick)) for tick in across]),
         Axis("scale of W, ‖W‖", (math.log10(low), math.log10(high)), grid=False,
              ticks=[(math.log10(tick), short(tick)) for tick in up]),
-        series, grounds=grounds, labels=labels, height=HEIGHT,
+        [*series, _RING], grounds=grounds, labels=labels, height=HEIGHT,
     )  # fmt: skip
 
 

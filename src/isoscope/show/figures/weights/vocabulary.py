@@ -1,9 +1,6 @@
 """The vocabulary on the page: a table of its matrices beside the hidden states, and their SVD scatters.
 
-Paper B measured vocabulary matrices, paper A hidden states: where both are in one run they stand in one
-table, column by column, so that the two can be read together. Decided here: the scatters have axes symmetric
-about the origin, and raw and centred of one matrix have one scale, so that what centring moves is seen; a
-few rows that lie far outside are cut off and counted in the panel's remark.
+Raw and centred of one matrix have one scale; rows that lie far outside are cut off and counted.
 """
 
 from __future__ import annotations
@@ -15,10 +12,9 @@ from itertools import accumulate, product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Series
+from isoscope.show.charts import Axis, Chart, Series, rounded
 from isoscope.show.charts import Told as Hover
 from isoscope.show.colours import MODELS
-from isoscope.show.figures.albums import rounded
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
@@ -45,8 +41,8 @@ ROUNDED = 1e-5
 """A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
 
 HEIGHT = 340
-CUT = 0.995
-"""The share of the rows that a scatter shows at least: the scale is theirs."""
+_DOT = Hover("", "{x:.3g}, {y:.3g}")
+CUT = 0.995  # the share of the rows that a scatter shows at least: the scale is theirs
 
 
 @dataclass(frozen=True)
@@ -136,15 +132,10 @@ def scatters(points: pd.DataFrame | None) -> tuple[Panel, ...]:
         if len(mine):
             outside = int((mine[["x", "y"]].abs() > most).any(axis=1).sum())
             remark = f"{len(mine):,} rows" + (f", {outside} of them outside" if outside else "")
-            drawn.append(Panel((), f"{label}, {how}", remark, _scatter(mine, most)))
+            x, y = ([rounded(value, 3) for value in mine[axis]] for axis in ("x", "y"))
+            dots = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=_DOT)
+            across = Axis("first direction", (-most, most), zero=True, most=5)
+            up = replace(across, name="second direction", grid=False)
+            chart = Chart("", across, up, [dots, ORIGIN], equal=True, height=HEIGHT)
+            drawn.append(Panel((), f"{label}, {how}", remark, chart))
     return tuple(drawn)
-
-
-def _scatter(points: pd.DataFrame, most: float) -> Chart:
-    x, y = (list(map(rounded, points[axis])) for axis in ("x", "y"))
-    told = Hover("", "{x:.3g}, {y:.3g}")
-    rows = Series("rows", x, y, style="dots", size=4, opacity=0.45, colour=MODELS[0], pattern=told)
-    across, up = (
-        Axis(f"{which} direction", (-most, most), zero=True, most=5) for which in ("first", "second")
-    )
-    return Chart("", across, replace(up, grid=False), [rows, ORIGIN], equal=True, height=HEIGHT)
