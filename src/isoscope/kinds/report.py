@@ -62,6 +62,8 @@ def page_of(folder: RunFolder) -> str:
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The terminal output of a run, on a terminal of this many columns."""
+    if not folder.files():
+        raise IsoscopeError(f"{folder.path} holds no rows yet; go on with the command that began it.")
     return kind_of(folder.run.kind).screen(folder, width)
 
 

@@ -1,18 +1,12 @@
-"""The terminal output of a run as data: tables, sentences and notes, and what `--json` prints.
-
-Nothing here prints. `isoscope.cli.screen.terminal` renders all of it.
-"""
+"""The terminal output of a run as data, which `isoscope.cli.screen.terminal` renders and prints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pandas as pd
-
-from isoscope.errors import IsoscopeError
-from isoscope.results.store import RunFolder
 
 Item = TypeVar("Item")
 WIDTH = 140
@@ -51,19 +45,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Screen:
-    """Notes, then tables and sentences in order; `json` gives what `--json` prints, with a table of rows."""
+    """Notes, then tables and sentences in order; `--json` prints notes and rows, and `json` besides."""
 
     shown: tuple[Table | str, ...]
-    json: Callable[[], Mapping[str, object]]
     notes: tuple[str, ...] = ()
-
-
-def rows_of(folder: RunFolder, lacking: str) -> pd.DataFrame:
-    """The rows of a folder; without any, an error that says what the folder lacks."""
-    rows = folder.frame()
-    if rows.empty:
-        raise IsoscopeError(f"{folder.path} holds {lacking}")
-    return rows
+    json: Mapping[str, object] = field(default_factory=dict)
 
 
 def notes_of(facts: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ are printed all the same, so a full disk loses none either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pandas as pd
@@ -26,7 +26,7 @@ def finish(folder: RunFolder, *, json: bool) -> None:
     terminal.warn(written.notes)
     page, files = str(written.page or ""), list(map(str, written.figures))
     beside: dict[str, object] = {"run": folder.run.id, "folder": str(folder.path), "page": page}
-    _show(screen, json=json, beside=beside | ({"figures": files} if files else {}))
+    _show(screen, folder.frame, json=json, beside=beside | ({"figures": files} if files else {}))
     figures = str(written.figures[0].parent) if written.figures else ""
     for name, where in (("page", page), ("figures", figures)):
         if where and not json:
@@ -46,15 +46,16 @@ def rescuing(*, json: bool) -> Iterator[None]:
 
 def show_rows(rows: pd.DataFrame, notes: Iterable[str], *, json: bool, run: str) -> None:
     """Show rows that are in no folder."""
-    _show(measured(rows, notes, terminal.screen_width()), json=json, beside={"run": run})
+    screen = measured(rows, notes, terminal.screen_width())
+    _show(screen, lambda: rows, json=json, beside={"run": run})
 
 
-def _show(screen: Screen, *, json: bool, beside: Mapping[str, object]) -> None:
+def _show(
+    screen: Screen, rows: Callable[[], pd.DataFrame], *, json: bool, beside: Mapping[str, object]
+) -> None:
     terminal.warn(screen.notes)
     if json:
-        told = dict(screen.json())
-        rows = told.pop("rows")
-        terminal.show_json({**told, **beside, "rows": rows})
+        terminal.show_json({"notes": screen.notes, **screen.json, **beside, "rows": rows()})
         return
     for part in screen.shown:
         terminal.show(part)

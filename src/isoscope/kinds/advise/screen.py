@@ -7,7 +7,7 @@ from dataclasses import asdict
 from isoscope.formatting import ABSENT, short, two
 from isoscope.kinds.advise.findings import Findings, findings
 from isoscope.kinds.advise.sentences import PARTS, advice, headline
-from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of, rows_of
+from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 
@@ -17,17 +17,12 @@ _NEIGHBOURS = ("nearest 10\nkept", "nobody's\nneighbour")
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table and the sentences of the advice in the folder."""
-    rows = rows_of(folder, "no advice yet; `isoscope advise` makes it.")
-    found = findings(rows, str(folder.run.question.get("pool", "")))
-    said, notes = advice(found), notes_of(folder.facts())
+    found = findings(folder.frame(), str(folder.run.question.get("pool", "")))
+    said = advice(found)
     parts = {part: "\n".join(one.text for one in said if one.part == part) for part in PARTS}
     texts = [f"\n{PARTS[part]}\n{text}" for part, text in parts.items() if text]
-
-    def json() -> dict[str, object]:
-        sentences = [asdict(one) for one in said]
-        return {"headline": headline(found), "sentences": sentences, "notes": list(notes), "rows": rows}
-
-    return Screen((_table(found), *texts, ""), json, notes)
+    json = {"headline": headline(found), "sentences": [asdict(one) for one in said]}
+    return Screen((_table(found), *texts, ""), notes_of(folder.facts()), json)
 
 
 def _table(found: Findings) -> Table:

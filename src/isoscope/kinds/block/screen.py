@@ -8,7 +8,7 @@ import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.kinds.block.sentences import finding, finding_of_norms
-from isoscope.kinds.screen import WIDTH, Screen, Table, headed, records, rows_of
+from isoscope.kinds.screen import WIDTH, Screen, Table, headed, records
 from isoscope.lab.block.seeds import LEAST, curve, over_seeds
 from isoscope.results.store import RunFolder
 
@@ -28,11 +28,11 @@ _COLUMNS = (  # heading, kind, layer, measure
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """A table per norm and the sentences."""
-    rows = rows_of(folder, "no block yet; `isoscope block` makes them.")
+    rows = folder.frame()
     lines = over_seeds(rows)
     tables = [_table(lines, str(norm)) for norm in lines["norm"].drop_duplicates()]
     said = (finding(lines), f"norms of vectors\n{finding_of_norms(rows)}")
-    return Screen((*tables, *said), lambda: {"summary": records(lines), "rows": rows})
+    return Screen((*tables, *said), json={"summary": records(lines)})
 
 
 def _table(lines: pd.DataFrame, norm: str) -> Table:

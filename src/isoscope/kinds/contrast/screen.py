@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
-from isoscope.kinds.contrast.fitted import fitted
-from isoscope.kinds.contrast.sentences import as_they_came, finding
-from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of, records, rows_of
+from isoscope.kinds.contrast.sentences import as_they_came, finding, fitted, reach
+from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of, records
 from isoscope.lab.contrast.fit import Fitted
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, title_of
@@ -18,14 +17,10 @@ _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table of differences from the reference, and the sentence on them."""
-    rows = rows_of(folder, "no trial yet; `isoscope contrast` makes them.")
-    found, notes, told = fitted(folder), notes_of(folder.facts()), folder.run.measures
+    found, told = fitted(folder), folder.run.measures
     tables = (_table(found, told),) if len(found.differences) else ()
-
-    def json() -> dict[str, object]:
-        return {"notes": list(notes), "differences": records(found.differences), "rows": rows}
-
-    return Screen((*tables, finding(found.differences, found.arms, told)), json, notes)
+    shown = (*tables, finding(found.differences, found.arms, told))
+    return Screen(shown, notes_of(folder.facts()), {"differences": records(found.differences)})
 
 
 def _table(found: Fitted, told: Told) -> Table:
@@ -57,7 +52,6 @@ def _cell(line: pd.Series) -> str:
     """Value and interval, marked where that excludes 0; the spread of the seeds where there is none."""
     if pd.isna(line["value"]):
         return ABSENT
-    bounded = pd.notna(line["low"])
-    low, high = (line["low"], line["high"]) if bounded else (line["least"], line["most"])
+    low, high, bounded = reach(line)
     mark = "*" if bounded and not low <= 0 <= high else ""
     return f"{short(line['value'], 2)}{mark}\n[{short(low, 2)}, {short(high, 2)}]"

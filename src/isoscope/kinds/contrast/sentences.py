@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from isoscope.formatting import short
+from isoscope.lab.contrast.fit import Fitted, fit
+from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, name_of, title_of
 
 LAYER = "Mean over layers"
@@ -22,6 +24,20 @@ _FIRST_AS_THEY_CAME = (
 """The quantities of the headline, in order: at matched entropy, and of arms as they came."""
 
 
+def fitted(folder: RunFolder) -> Fitted:
+    """Points, lines and differences of the trials in a folder, its arms in the order they were asked for."""
+    facts = folder.facts().values()
+    places = {(int(str(known["place"])), str(known["arm"])) for known in facts if "place" in known}
+    arms = [arm for _, arm in sorted(places)]
+    return fit(folder.frame(), str(folder.run.question["reference"]), arms)
+
+
+def reach(line: pd.Series) -> tuple[float, float, bool]:
+    """The interval of a difference, or where it has none how far its seeds reach; and whether it has one."""
+    bounded = bool(pd.notna(line["low"]))
+    return (line["low"], line["high"], True) if bounded else (line["least"], line["most"], False)
+
+
 def as_they_came(differences: pd.DataFrame) -> bool:
     """Whether arms were driven to no entropy, and are compared at none."""
     return bool(differences["at"].isna().all() and differences["value"].notna().any())
@@ -35,9 +51,8 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
         reference = arms[0] if arms else "another"
         return f"Nothing can be compared: no arm has seeds and entropies in common with {reference}."
     if asked["low"].isna().all():
-        return (
-            f"Too few seeds for an interval ({int(asked['n'].max())}): no arm can be compared with {arms[0]}."
-        )
+        few = f"Too few seeds for an interval ({int(asked['n'].max())})"
+        return f"{few}: no arm can be compared with {arms[0]}."
     free = as_they_came(differences)
     first = _FIRST_AS_THEY_CAME if free else _FIRST
     for measure in first:
@@ -57,16 +72,12 @@ def findings(differences: pd.DataFrame, told: Told) -> list[str]:
     """
     found = []
     somewhere = differences.groupby("measure")["value"].transform("count") > 0
-    for measure, own in (differences[somewhere] if somewhere.any() else differences).groupby(
-        "measure", sort=False
-    ):
+    shown = differences[somewhere] if somewhere.any() else differences
+    for measure, own in shown.groupby("measure", sort=False):
         sure, known, bounded = _sure(own), own["value"].notna(), own["low"].notna()
         parts = [_sides(own[sure])] if sure.any() else []
-        for why, part in (
-            ("indistinguishable", own[~sure & known & bounded]),
-            ("too few seeds", own[known & ~bounded]),
-        ):
-            parts += [f"{why}: {', '.join(part['arm'])}"] if len(part) else []
+        unsure = {"indistinguishable": own[~sure & known & bounded], "too few seeds": own[known & ~bounded]}
+        parts += [f"{why}: {', '.join(part['arm'])}" for why, part in unsure.items() if len(part)]
         for note, lost in own[~known].groupby("note", sort=False):
             parts.append(f"no number: {', '.join(lost['arm'])} ({str(note) or 'no seed in common'})")
         found.append(f"{title_of(str(measure), told)}: {'; '.join(parts)}.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from isoscope.formatting import short
 from isoscope.kinds.impact.effects import VERDICTS, Effect, effects, finding, ordered, places
-from isoscope.kinds.screen import WIDTH, Column, Screen, Table, headed, notes_of, rows_of
+from isoscope.kinds.screen import WIDTH, Column, Screen, Table, headed, notes_of
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, title_of
 from isoscope.show.readings import SiteReading, read, unique
@@ -20,8 +20,7 @@ _JSON = ("site", "measure", "repair", "verdict")
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """A table per layer, what its signs mean, and the verdicts in words."""
-    rows_of(folder, "nothing yet; `isoscope impact` fills it.")
-    rows, notes, told = ordered(folder), notes_of(folder.facts()), folder.run.measures
+    rows, told = ordered(folder), folder.run.measures
     found, readings = effects(rows), [r for r in read(rows) if not r.about]
     tables = []
     for place in places(found):
@@ -29,12 +28,9 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
         tables.append(_table(here, [each for each in found if each.place == place], told))
     signs = ", ".join(f"{sign} {word}" for word, sign in VERDICTS.items() if word != "undefined")
     key = f"score, its change, and the verdict by a paired 95 % interval: {signs}"
-
-    def json() -> dict[str, object]:
-        verdicts = [{name: getattr(each, name) for name in _JSON} | {"said": each.by.note} for each in found]
-        return {"notes": list(notes), "verdicts": verdicts, "rows": rows}
-
-    return Screen((*tables, key, finding(found, told)), json, notes)
+    verdicts = [{name: getattr(each, name) for name in _JSON} | {"said": each.by.note} for each in found]
+    shown = (*tables, key, finding(found, told))
+    return Screen(shown, notes_of(folder.facts()), {"verdicts": verdicts})
 
 
 def _table(readings: Sequence[SiteReading], found: Sequence[Effect], told: Told) -> Table:

@@ -28,11 +28,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     _, found = claims_of(folder)
     said = headline(found)
     table = Table(_COLUMNS, tuple(map(_line, found)), rules=frozenset(range(1, len(found))))
-
-    def json() -> dict[str, object]:
-        return {"verdicts": list(map(_verdict, found)), "headline": said, "rows": folder.frame()}
-
-    return Screen((table, said), json)
+    return Screen((table, said), json={"verdicts": list(map(_verdict, found)), "headline": said})
 
 
 def _line(each: Judged) -> tuple[str | Cell, ...]:
