@@ -86,18 +86,12 @@ def effects(rows: pd.DataFrame) -> list[Effect]:
     value = {(r.kind, r.layer, r.model, r.measure): r.value for r in readings}
     main = {r.measure for r in readings if r.tag == MAIN}
     found = []
-    for by in readings:
-        if by.about:
-            before, after = (value[by.kind, by.layer, name, by.about] for name in (AS_IT_IS, by.model))
-            x, y = (value.get((by.kind, by.layer, name, ACROSS), math.nan) for name in (AS_IT_IS, by.model))
-            place, is_main = (by.kind, by.layer), by.about in main
-            found.append(Effect(place, by.about, by.model, before, after, by, (x, y), is_main))
+    for by in (r for r in readings if r.about):
+        before, after = (value[by.kind, by.layer, name, by.about] for name in (AS_IT_IS, by.model))
+        x, y = (value.get((by.kind, by.layer, name, ACROSS), math.nan) for name in (AS_IT_IS, by.model))
+        place, is_main = (by.kind, by.layer), by.about in main
+        found.append(Effect(place, by.about, by.model, before, after, by, (x, y), is_main))
     return found
-
-
-def places(found: Sequence[Effect]) -> list[Place]:
-    """The sites, in the order of the effects."""
-    return list(dict.fromkeys(each.place for each in found))
 
 
 def by_score(found: Sequence[Effect]) -> dict[tuple[Place, str], list[Effect]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from isoscope.formatting import short
-from isoscope.kinds.impact.effects import VERDICTS, Effect, effects, finding, ordered, places
+from isoscope.formatting import ABSENT, short
+from isoscope.kinds.impact.effects import VERDICTS, Effect, effects, finding, ordered
 from isoscope.kinds.screen import WIDTH, Column, Screen, Table, headed, notes_of
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, title_of
@@ -23,7 +22,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     rows, told = ordered(folder), folder.run.measures
     found, readings = effects(rows), [r for r in read(rows) if not r.about]
     tables = []
-    for place in places(found):
+    for place in dict.fromkeys(each.place for each in found):
         here = [r for r in readings if (r.kind, r.layer) == place]
         tables.append(_table(here, [each for each in found if each.place == place], told))
     signs = ", ".join(f"{sign} {word}" for word, sign in VERDICTS.items() if word != "undefined")
@@ -43,9 +42,8 @@ def _table(readings: Sequence[SiteReading], found: Sequence[Effect], told: Told)
     change = {(each.measure, each.repair): f"\n{each.change} {VERDICTS[each.verdict]}" for each in found}
     lines = []
     for repair in unique(r.model for r in readings):
-        cells = [value.get((m, repair), short(math.nan)) for m in geometry]
-        cells += [value.get((m, repair), short(math.nan)) + change.get((m, repair), "") for m in shown]
-        lines.append((repair, *cells))
+        at = [(measure, repair) for measure in (*geometry, *shown)]
+        lines.append((repair, *(value.get(one, ABSENT) + change.get(one, "") for one in at)))
     heads = (*(_GEOMETRY[m] for m in geometry), *(title_of(measure, told) for measure in shown))
     columns = (Column("repair", right=False), *headed((), heads, folds=True))
     return Table(columns, tuple(lines), found[0].site)
