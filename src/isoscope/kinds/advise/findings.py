@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading, read
 from isoscope.show.say.shapes import STRONG, WEAK
 
@@ -164,6 +165,11 @@ class Findings:
         """Of the repairs that are enough, that which keeps most neighbours, and those not told from it."""
         known = sorted((each for each in self.enough if each.kept.bounded), key=lambda each: -each.kept.value)
         return [each for each in known if not each.kept.below(known[0].kept.low)]
+
+
+def findings_of(folder: RunFolder) -> Findings:
+    """The findings of the advice in a folder."""
+    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
 
 
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:

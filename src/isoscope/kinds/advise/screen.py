@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from isoscope.formatting import ABSENT, short, two
-from isoscope.kinds.advise.findings import Findings, findings
+from isoscope.kinds.advise.findings import Findings, findings_of
 from isoscope.kinds.advise.sentences import PARTS, advice, headline
 from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of
 from isoscope.results.reading import Reading
@@ -17,7 +17,7 @@ _NEIGHBOURS = ("nearest 10\nkept", "nobody's\nneighbour")
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table and the sentences of the advice in the folder."""
-    found = findings(folder.frame(), str(folder.run.question.get("pool", "")))
+    found = findings_of(folder)
     said = advice(found)
     parts = {part: "\n".join(one.text for one in said if one.part == part) for part in PARTS}
     texts = [f"\n{PARTS[part]}\n{text}" for part, text in parts.items() if text]
