@@ -31,6 +31,6 @@ def advise(
     array: str | None = None,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Say what a space of vectors looks like, what makes it so, what repairs would change, and what to do."""
-    make_run("isoscope.kinds.advise.make:advise", locals())
+    return make_run("isoscope.kinds.advise.make:advise", locals())

@@ -29,11 +29,10 @@ def block(
     passes: AtLeast0 = 12,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Add a common bias to what enters an untrained block, and see what becomes of it; grows by seeds."""
     options = locals()
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish
     from isoscope.lab.block import block as lab
     from isoscope.results.store import open_run
 
@@ -47,4 +46,4 @@ def block(
     with terminal.bar("untrained blocks") as progress:
         for done, total in lab.make(setting, asked, folder):
             progress(done, total)
-    finish(folder, json=json)
+    return folder

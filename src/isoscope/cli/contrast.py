@@ -49,11 +49,10 @@ def contrast(
     parallel: AtLeast1 = 1,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
     options = locals()
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish
     from isoscope.lab.contrast import contrast as lab
     from isoscope.lab.train.experiment import Experiment, device_for
     from isoscope.lab.train.training import Recipe
@@ -69,4 +68,4 @@ def contrast(
     with terminal.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):
             progress(done, total)
-    finish(folder, json=json)
+    return folder

@@ -49,7 +49,7 @@ def impact(
     seed: AtLeast0 = 0,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Judge repairs by tasks: helped, hurt, no difference at this n, or cannot matter."""
     options = dict(locals(), pairs=pairs or (), labels=labels or (), retrieve=retrieve or ())
-    make_run("isoscope.repair.impact.run:impact", options)
+    return make_run("isoscope.repair.impact.run:impact", options)

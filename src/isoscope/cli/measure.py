@@ -43,6 +43,6 @@ def measure(
     covariance_rows: Annotated[float, Option(min=1e-9, max=1.0)] = 1.0,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Measure the geometry of a model's representations and its attention, layer by layer, exactly."""
-    make_run("isoscope.run.measure:measure", locals())
+    return make_run("isoscope.run.measure:measure", locals())

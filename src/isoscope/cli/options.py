@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import fields
 from functools import wraps
@@ -14,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from isoscope.errors import IsoscopeError
+from isoscope.kinds.table import named
 
 Made = TypeVar("Made")
 SHARED = {
@@ -61,19 +61,31 @@ LAB = {
     "data": "'embedded', a text file, a folder of pictures (one a class) or of recordings.",
 }
 """The help of what is trained in the lab."""
+_HEARD = {
+    "telling": "isoscope.cli.screen.terminal:TELLING",
+    "watching": "isoscope.cli.screen.sweep:WATCHING",
+}
+"""What hears of the progress of a call, by the option that takes it."""
 
 
-def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., object]], Callable[..., None]]:
     """Make a function a verb: its options get their help by name, and Ctrl-C ends it with exit 130.
 
-    What has no default is an argument, all else an option; a switch that is off has no `--no-…`.
+    What has no default is an argument, all else an option; a switch that is off has no `--no-…`. The run
+    folder that a verb returns is shown, and so are rows that it could not keep.
     """
 
-    def made(function: Callable[..., None]) -> Callable[..., None]:
+    def made(function: Callable[..., object]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: object, **options: object) -> None:
             try:
-                function(*args, **options)
+                folder = function(*args, **options)
+                if folder is not None:
+                    named("isoscope.cli.screen.finish:finish")(folder, json=options.get("json", False))
+            except IsoscopeError as error:
+                if hasattr(error, "rows"):  # a NotKeptError, whose module would be slow to import
+                    named("isoscope.cli.screen.finish:rescue")(error, json=options.get("json", False))
+                raise
             except KeyboardInterrupt:
                 typer.echo(
                     "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
@@ -101,24 +113,14 @@ def _helped(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
     return parameter.replace(annotation=Annotated[kind, info])
 
 
-def make_run(call: str, options: Mapping[str, Any], opening: str = "", heard: str = "") -> None:
-    """Make a run by the function "module:name" with the options of a verb, and show what it holds.
-
-    `opening` is said while the function is imported, which takes seconds with torch. `heard` is the option
-    that hears of progress with what it hears by, as "telling=module:name".
-    """
+def make_run(call: str, options: Mapping[str, Any], hears: str = "telling") -> object:
+    """The run that the function "module:name" makes with the options of a verb; it is told what `hears`."""
     from isoscope.cli.screen import terminal
-    from isoscope.kinds.table import named
 
-    with terminal.bar(opening) if opening else nullcontext():
-        from isoscope.cli.screen.finish import finish, rescuing
-
+    with terminal.bar("loading libraries"):  # torch takes seconds
+        told = {hears: named(_HEARD[hears])}
         function = named(call)
-        hears, _, by = (heard or "telling=isoscope.cli.screen.terminal:TELLING").partition("=")
-        passed = {name: value for name, value in options.items() if name != "json"} | {hears: named(by)}
-    with rescuing(json=options["json"]):
-        folder = function(**passed)
-    finish(folder, json=options["json"])
+    return function(**{name: value for name, value in options.items() if name != "json"} | told)
 
 
 def filled(kind: type[Made], options: Mapping[str, Any], **more: object) -> Made:

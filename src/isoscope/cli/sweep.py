@@ -62,7 +62,7 @@ def sweep(
     memory: Bytes = "2GB",
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Measure the checkpoints of a training, once it is known whether they are what they claim to be."""
     options = dict(locals())
     from isoscope.sweeps.find.patterns import PYTHIA_SCHEDULE
@@ -72,9 +72,4 @@ def sweep(
             "--revisions, --pythia-schedule and --all-revisions exclude each other; give one of them."
         )
     options["revisions"] = PYTHIA_SCHEDULE if pythia_schedule else "" if all_revisions else revisions
-    make_run(
-        "isoscope.kinds.sweep.make:sweep",
-        options,
-        opening=f"looking for checkpoints of {model}",
-        heard="watching=isoscope.cli.screen.sweep:WATCHING",
-    )
+    return make_run("isoscope.kinds.sweep.make:sweep", options, hears="watching")

@@ -43,10 +43,9 @@ def train(
     compiled: Annotated[bool, Option("--compile")] = False,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Train a small model with any attention, norm or penalty, and watch its geometry; resumes by itself."""
     options = locals()
-    from isoscope.cli.screen.finish import finish
     from isoscope.cli.screen.live import LiveView
     from isoscope.lab.train.experiment import USUAL, Experiment, Underway, device_for
     from isoscope.lab.train.training import Recipe
@@ -61,4 +60,4 @@ def train(
         with underway.monitor as monitor:
             view.watch(monitor)
             underway.go_on(view.progress)
-    finish(read_run(folder), json=json)
+    return read_run(folder)

@@ -33,6 +33,6 @@ def weights(
     seed: int = 0,
     out: Path | None = None,
     json: bool = False,
-) -> None:
+) -> object:
     """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
-    make_run("isoscope.run.weigh.make:weights", locals(), opening=f"opening {model}")
+    return make_run("isoscope.run.weigh.make:weights", locals())

@@ -53,10 +53,10 @@ def sections_of(folder: RunFolder) -> list[Section]:
     """Cosines, what to do, causes, and the numbers of every space."""
     found, told = findings_of(folder), folder.run.measures
     said, spaces = advice(found), (found.before, *found.after)
-    ladders = [
-        numbers_panel({each.label: getattr(each, field) for each in spaces}, (MEASURES[field],), *look)
-        for field, *look in _REPAIRED
-    ]
+    ladders = []
+    for field, heading, remark, write in _REPAIRED:
+        numbers = {each.label: getattr(each, field) for each in spaces}
+        ladders.append(numbers_panel(numbers, (MEASURES[field],), heading, remark, write))
     asks = "Where do they lie, now and after each repair?"
     return [
         *section("space", "Cosines", asks, [cosine_panel(spaces)], told, words=_listed(said, "space"),

@@ -28,8 +28,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     signs = ", ".join(f"{sign} {word}" for word, sign in VERDICTS.items() if word != "undefined")
     key = f"score, its change, and the verdict by a paired 95 % interval: {signs}"
     verdicts = [{name: getattr(each, name) for name in _JSON} | {"said": each.by.note} for each in found]
-    shown = (*tables, key, finding(found, told))
-    return Screen(shown, notes_of(folder.facts()), {"verdicts": verdicts})
+    return Screen((*tables, key, finding(found, told)), notes_of(folder.facts()), {"verdicts": verdicts})
 
 
 def _table(readings: Sequence[SiteReading], found: Sequence[Effect], told: Told) -> Table:
