@@ -125,11 +125,9 @@ def sweep(
     findings = examine(checkpoints, known)
     watching.examined(checkpoints, findings, not all(each.sketch for each in known.values()))
     if strict and findings:
-        wrong = len({finding.checkpoint for finding in findings})
-        raise IsoscopeError(
-            f"{wrong} of {len(checkpoints)} checkpoints are not what they should be; nothing was measured. "
-            "Mend them, or leave --strict out."
-        )
+        wrong = f"{len({each.checkpoint for each in findings})} of {len(checkpoints)} checkpoints"
+        said = f"{wrong} are not what they should be; nothing was measured. Mend them, or leave --strict out."
+        raise IsoscopeError(said)
     cores = cpu_count() or 1
     if engine == "local" and at_once * threads > cores:  # that makes all of them slower
         wanted = f"{at_once} workers of {threads} thread{'s' * (threads > 1)}"
@@ -138,9 +136,8 @@ def sweep(
     jobs = waiting(folder, asked, mine, prints, findings)
     there, outcomes = len(mine) - len(jobs), list[Outcome]()
     with ExitStack() as open_:
-        shelf = None
-        if any(job.checkpoint.revision for job in jobs):
-            plan = [job.checkpoint for job in jobs]
+        shelf, plan = None, [job.checkpoint for job in jobs]
+        if any(each.revision for each in plan):
             shelf = open_.enter_context(Shelf(folder.path / "shelf", int(disk_budget), plan, ahead=at_once))
         if engine == "ray" and jobs:
             most = None if workers is None else at_once
