@@ -18,18 +18,10 @@ HELP = LAB | {
 
 @verb(HELP)
 def block(
-    norm: str = "post",
-    bias_norms: str = "0,1,5,10,20,50,100,200",
-    width: AtLeast1 = 768,
-    heads: AtLeast1 = 12,
-    length: int = 512,
-    sequences: int = 16,
-    seeds: AtLeast1 = 1,
-    inputs: str = "normalised",
-    passes: AtLeast0 = 12,
-    out: Path | None = None,
-    json: bool = False,
-) -> object:
+    norm: str = "post", bias_norms: str = "0,1,5,10,20,50,100,200",
+    width: AtLeast1 = 768, heads: AtLeast1 = 12, length: int = 512, sequences: int = 16, seeds: AtLeast1 = 1,
+    inputs: str = "normalised", passes: AtLeast0 = 12, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Add a common bias to what enters an untrained block, and see what becomes of it; grows by seeds."""
     options = locals()
     from isoscope.cli.screen import terminal

@@ -16,15 +16,9 @@ HELP = {
 
 @verb(HELP)
 def cloud(
-    file: Path,
-    array: str | None = None,
-    transpose: bool = False,
-    measures: str | None = None,
-    seed: int = 0,
-    memory: str = "2GB",
-    out: Path | None = None,
-    json: bool = False,
-) -> object:
+    file: Path, array: str | None = None, transpose: bool = False, measures: str | None = None, seed: int = 0,
+    memory: str = "2GB", out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Measure the geometry of a file of vectors."""
     allowed, names = parse_bytes(memory), parse_names(measures)
     from isoscope.cli.screen import terminal

@@ -22,13 +22,10 @@ HELP = {
 
 @verb(HELP)
 def figure(
-    run: Path,
-    name: Annotated[str | None, Argument()] = None,
-    kind: Annotated[str | None, Option("--format")] = None,
-    width: str = "single",
-    style: str = "paper",
+    run: Path, name: Annotated[str | None, Argument()] = None,
+    kind: Annotated[str | None, Option("--format")] = None, width: str = "single", style: str = "paper",
     out: Path | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Draw a figure of a run, with intervals and nulls; the same rows give the same bytes."""
     from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError, unknown_name

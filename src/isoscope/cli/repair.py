@@ -22,20 +22,11 @@ HELP = {
 
 @verb(HELP)
 def repair(
-    model: str,
-    recipe: Annotated[str, Option("--with")],
-    export: Annotated[Path, Option()],
-    fit: str | None = None,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: Limit = 4096,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    array: str | None = None,
-    write: Path | None = None,
-    json: bool = False,
-) -> None:
+    model: str, recipe: Annotated[str, Option("--with")], export: Annotated[Path, Option()],
+    fit: str | None = None, layer: str = "output", pool: str = "mean", limit: Limit = 4096,
+    max_length: int | None = None, batch_size: int = 16, device: str | None = None, array: str | None = None,
+    write: Path | None = None, json: bool = False,
+) -> None:  # fmt: skip
     """Change the geometry of vectors: fit a repair, show what it does, and export it."""
     from isoscope.cli.screen import terminal
     from isoscope.cli.screen.finish import show

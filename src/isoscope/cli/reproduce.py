@@ -27,18 +27,10 @@ Some = Annotated[int | None, Option(min=1)]
 
 @verb(HELP)
 def reproduce(
-    paper: str,
-    scale: str = "laptop",
-    offline: bool = False,
-    seeds: Some = None,
-    data: str = "",
-    claims: str | None = None,
-    device: str | None = None,
-    parallel: Some = None,
-    models: Path | None = None,
-    out: Path | None = None,
-    json: bool = False,
-) -> object:
+    paper: str, scale: str = "laptop", offline: bool = False, seeds: Some = None, data: str = "",
+    claims: str | None = None, device: str | None = None, parallel: Some = None, models: Path | None = None,
+    out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Try every claim of a paper and judge it by intervals; goes on where it was stopped."""
     if offline:
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported

@@ -23,27 +23,13 @@ HELP = LAB | {
 
 @verb(HELP)
 def train(
-    task: Task = "characters",
-    model: str = "transformer",
-    attention: str = "softmax",
-    norm: str | None = None,
-    penalty: str = "",
-    layers: AtLeast1 = 4,
-    width: AtLeast1 = 128,
-    heads: AtLeast1 = 4,
-    length: AtLeast2 = 128,
-    steps: AtLeast1 = 400,
-    batch_size: AtLeast1 = 16,
-    rate: Rate = 3e-3,
-    seed: AtLeast0 = 0,
-    data: str = "embedded",
-    checkpoints: str = "log",
-    device: str | None = None,
-    bfloat16: bool = False,
-    compiled: Annotated[bool, Option("--compile")] = False,
-    out: Path | None = None,
-    json: bool = False,
-) -> object:
+    task: Task = "characters", model: str = "transformer", attention: str = "softmax",
+    norm: str | None = None, penalty: str = "",
+    layers: AtLeast1 = 4, width: AtLeast1 = 128, heads: AtLeast1 = 4, length: AtLeast2 = 128,
+    steps: AtLeast1 = 400, batch_size: AtLeast1 = 16, rate: Rate = 3e-3, seed: AtLeast0 = 0,
+    data: str = "embedded", checkpoints: str = "log", device: str | None = None, bfloat16: bool = False,
+    compiled: Annotated[bool, Option("--compile")] = False, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Train a small model with any attention, norm or penalty, and watch its geometry; resumes by itself."""
     options = locals()
     from isoscope.cli.screen.live import LiveView
