@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from isoscope.kinds.contrast.page import contrast_sections
-from isoscope.kinds.contrast.sentences import finding, findings, span
+from isoscope.kinds.contrast.screen import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.run import Run
 from isoscope.show.page.page import page

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from isoscope.kinds.block.sentences import finding, finding_of_norms
+from isoscope.kinds.block.screen import finding, finding_of_norms
 from isoscope.kinds.sections import panel_of, section
 from isoscope.lab.block.seeds import over_seeds
 from isoscope.results.store import RunFolder

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from isoscope.kinds.contrast import sentences as say
+from isoscope.kinds.contrast import screen as say
 from isoscope.kinds.sections import panel_of, section
 from isoscope.lab.contrast.fit import Fitted
 from isoscope.results.reading import Reading
