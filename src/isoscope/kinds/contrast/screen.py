@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 
 import pandas as pd
 
@@ -14,14 +15,10 @@ from isoscope.show.measures import Told, name_of, title_of
 
 LAYER = "Mean over layers"
 CHANCE = "Intervals are not corrected for their number: of twenty arms that do not differ, one seems to."
-_FIRST = ("relative_drift", "mean_cosine_between", "drift_share", "loss")
-_FIRST_AS_THEY_CAME = (
-    "loss",
-    "probe_accuracy",
-    "normalised_entropy",
-    "relative_drift",
-    "mean_cosine_between",
-)
+_FIRST = {
+    "At the same entropy": ("relative_drift", "mean_cosine_between", "drift_share", "loss"),
+    "": ("loss", "probe_accuracy", "normalised_entropy", "relative_drift", "mean_cosine_between"),
+}
 """The quantities of the headline, in order: at matched entropy, and of arms as they came."""
 _MOST = 6  # quantities in the table; the page has all
 _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
@@ -48,16 +45,12 @@ def _table(found: Fitted, told: Told) -> Table:
     if as_they_came(found.differences):
         own = found.points[(found.points["layer"] == 0) & (found.points["arm"] == found.arms[0])]
         means = own.groupby("measure")["value"].mean()
-        lines.append((f"{found.arms[0]}: its own", *(_mean(means.get(name)) for name in measures)))
+        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, nan)) for name in measures)))
     for arm in found.arms[1:]:
         cells = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
         lines.append((arm, *(cells.get(measure, "") for measure in measures)))
     columns = [Column(title_of(measure, told), folds=True, least=_INTERVAL) for measure in measures]
     return Table((Column("arm", right=False), *columns), tuple(lines), caption=caption)
-
-
-def _mean(value: float | None) -> str:
-    return ABSENT if value is None or pd.isna(value) else short(value)
 
 
 def _cell(line: pd.Series) -> str:
@@ -98,16 +91,15 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
     if asked["low"].isna().all():
         few = f"Too few seeds for an interval ({int(asked['n'].max())})"
         return f"{few}: no arm can be compared with {arms[0]}."
-    free = as_they_came(differences)
-    first = _FIRST_AS_THEY_CAME if free else _FIRST
-    for measure in first:
+    where = "" if as_they_came(differences) else "At the same entropy"
+    for measure in _FIRST[where]:
         own = asked[asked["measure"] == measure]
         if _sure(own).any():
-            the = "The" if free else "At the same entropy the"
+            the = f"{where} the" if where else "The"
             return f"{the} {name_of(measure, told)} is {_sides(own[_sure(own)])} than with {arms[0]}."
-    at = "No arm" if free else "At the same entropy, no arm"
-    names = ", ".join(name_of(measure, told) for measure in first)
-    return f"{at} is distinguishable from {arms[0]} ({names})."
+    no = f"{where}, no" if where else "No"
+    names = ", ".join(name_of(measure, told) for measure in _FIRST[where])
+    return f"{no} arm is distinguishable from {arms[0]} ({names})."
 
 
 def findings(differences: pd.DataFrame, told: Told) -> list[str]:

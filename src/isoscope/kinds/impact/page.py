@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from isoscope.kinds.impact import effects as impact
-from isoscope.kinds.impact.effects import AS_IT_IS, Effect, by_score
+from isoscope.kinds.impact import screen as impact
+from isoscope.kinds.impact.screen import AS_IT_IS, Effect, by_score
 from isoscope.kinds.sections import panel_of, section
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart, Series, turned
