@@ -1,17 +1,15 @@
 """A space as it is and after each repair, read from the rows of a run, and what may be claimed of it.
 
-No torch and no model: sentences and pages are made again from a run folder alone.
 Decided here: what is claimed of a mean cosine, of a share of it or of neighbours must hold for the whole 95 %
-interval; where there is none, the number is told and nothing is claimed. Effective rank and IsoScore have no
-valid one: they are held against their null by a factor of two. Quantiles, lengths and copies describe these
-vectors, and are taken as they are.
+interval. Effective rank and IsoScore have no valid one: they are held against their null by a factor of two.
+Quantiles, lengths and copies describe these vectors, and are taken as they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -123,10 +121,7 @@ class Findings:
 
     @property
     def one_cone(self) -> bool:
-        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters.
-
-        Of nine in ten pairs, the least alike are above what is weak, or the most alike below what is strong.
-        """
+        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters."""
         least, most = (self.before.quantiles[end].value for end in (5, 95))
         return self.crowded and (least > WEAK or most < STRONG)
 
@@ -183,16 +178,14 @@ def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
             spaces.setdefault(one.model, {})[one.measure] = one
     if BEFORE not in spaces:
         raise IsoscopeError("these rows are not of `isoscope advise`: none is of the vectors as they are.")
-    width = spaces[BEFORE].get("dimensions", NONE)
+    width = spaces[BEFORE].get("dimensions", replace(NONE, value=0.0))
     before, tokens, all_tokens = (_space(name, spaces.pop(name, {})) for name in (BEFORE, TOKENS, ALL_TOKENS))
     after = tuple(_space(name, readings) for name, readings in spaces.items())
     dimensions = tuple(
         Dimension(which, share.get("dimension_share", NONE), share.get("dimension_share_joined", NONE))
         for which, share in shares.items()
     )
-    return Findings(
-        before, after, dimensions, int(width.value) if width.known else 0, tokens, all_tokens, pool
-    )
+    return Findings(before, after, dimensions, int(width.value), tokens, all_tokens, pool)
 
 
 def _space(name: str, readings: Mapping[str, SiteReading]) -> Space:

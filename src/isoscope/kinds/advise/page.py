@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from isoscope.formatting import short
 from isoscope.kinds.advise.findings import MEASURES, Findings, Space, findings_of
-from isoscope.kinds.advise.sentences import PARTS, Said, advice, headline
+from isoscope.kinds.advise.screen import PARTS, Said, advice, headline
 from isoscope.kinds.sections import section
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
