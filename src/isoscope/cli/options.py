@@ -87,9 +87,8 @@ def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., object]], Callable
                     named("isoscope.cli.screen.finish:rescue")(error, json=options.get("json", False))
                 raise
             except KeyboardInterrupt:
-                typer.echo(
-                    "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
-                )
+                said = "isoscope: stopped; what was finished is kept, and the same command goes on."
+                typer.echo(said, err=True)
                 raise typer.Exit(130) from None
 
         signature = inspect.signature(function, eval_str=True)
@@ -103,12 +102,15 @@ def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., object]], Callable
 
 def _helped(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
     """The parameter as an argument or an option with this help."""
-    kind, *given = get_args(parameter.annotation) or (parameter.annotation,)
-    if not hasattr(parameter.annotation, "__metadata__"):
+    kind = parameter.annotation
+    if hasattr(kind, "__metadata__"):
+        kind, info = get_args(kind)
+    elif parameter.default is parameter.empty:
+        info = typer.Argument()
+    else:
         names = [f"--{parameter.name.replace('_', '-')}"] if parameter.default is False else []
-        given = [typer.Argument() if parameter.default is parameter.empty else typer.Option(*names)]
-        kind = parameter.annotation
-    info = copy(given[0])
+        info = typer.Option(*names)
+    info = copy(info)
     info.help = text
     return parameter.replace(annotation=Annotated[kind, info])
 
@@ -147,30 +149,18 @@ def parse_bytes(text: str) -> float:
 
 
 def parse_share(text: str, option: str) -> tuple[int, int]:
-    """A share of the work: i/n is every nth, from the ith on, the first being 0.
-
-    >>> parse_share("2/3", "--only")
-    (2, 3)
-    """
+    """A share of the work: i/n is every nth, from the ith on, the first being 0."""
     first, _, count = text.partition("/")
     if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
         raise IsoscopeError(f"{option} is i/n with i from 0 to n − 1, such as 0/4; got '{text}'.")
     return int(first), int(count)
 
 
-def _share(parameter: typer.CallbackParam, text: str) -> tuple[int, int]:
-    return parse_share(text, f"--{parameter.name}")
-
-
-def _all_for_zero(count: int) -> int | None:
-    return count or None
-
-
 # a callback gives the verb what the text means
-Limit = Annotated[int, typer.Option(callback=_all_for_zero)]
+Limit = Annotated[int, typer.Option(callback=lambda count: count or None)]
 Names = Annotated[str | None, typer.Option(callback=parse_names)]
 Bytes = Annotated[str, typer.Option(callback=parse_bytes)]
-Share = Annotated[str, typer.Option(callback=_share)]
+Share = Annotated[str, typer.Option(callback=lambda text: parse_share(text, "--shard"))]
 AtLeast0 = Annotated[int, typer.Option(min=0)]
 AtLeast1 = Annotated[int, typer.Option(min=1)]
 AtLeast2 = Annotated[int, typer.Option(min=2)]

@@ -40,40 +40,31 @@ def watch(
 ) -> None:
     """Serve the page of a run that is being written: new rows appear as they land. Ctrl-C stops it."""
     from isoscope.cli.screen import terminal as screen
+    from isoscope.errors import IsoscopeError
 
     stop = threading.Event()
     with _signals(stop), suppress(KeyboardInterrupt):
-        _watch(run, port, host, stop, allow_remote=allow_remote)
+        try:
+            import isoscope.show.page.page  # noqa: F401  what draws is missed now, not at the first rows
+            from isoscope.show.watch.serve import answering, open_server
+            from isoscope.show.watch.watch import Watch
+        except ImportError as missing:
+            raise IsoscopeError(f"a page cannot be made: {missing.name} is not installed.") from missing
+        if run.exists() and not run.is_dir():
+            raise IsoscopeError(f"{run} is a file; give the folder of a run, such as runs/demo.")
+        watching = Watch(run, partial(page_text, remembered=Remembered()))
+        server = open_server(watching, host, port, allow_remote=allow_remote)
+        with answering(server):
+            if server.is_remote:
+                screen.warn([f"whoever reaches {server.url} can read this page: it asks for no password"])
+            screen.say(f"watching {run} at {server.url} (Ctrl-C stops)")
+            watching.keep_looking(stop, lambda trouble: screen.say(trouble or _WELL))
     screen.say("stopped watching; the run itself is as it was.")
-
-
-def _watch(run: Path, port: int | None, host: str, stop: threading.Event, *, allow_remote: bool) -> None:
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.errors import IsoscopeError
-
-    try:
-        import isoscope.show.page.page  # noqa: F401  what draws is missed now, not at the first rows
-        from isoscope.show.watch.serve import answering, open_server
-        from isoscope.show.watch.watch import Watch
-    except ImportError as missing:
-        raise IsoscopeError(f"a page cannot be made: {missing.name} is not installed.") from missing
-    if run.exists() and not run.is_dir():
-        raise IsoscopeError(f"{run} is a file; give the folder of a run, such as runs/demo.")
-    watching = Watch(run, partial(page_text, remembered=Remembered()))
-    server = open_server(watching, host, port, allow_remote=allow_remote)
-    with answering(server):
-        if server.is_remote:
-            screen.warn([f"whoever reaches {server.url} can read this page: it asks for no password"])
-        screen.say(f"watching {run} at {server.url} (Ctrl-C stops)")
-        watching.keep_looking(stop, lambda trouble: screen.say(trouble or _WELL))
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """Reads files of a run folder; one that has kept its size and time since is not read again.
-
-    A file takes 10 ms, which is 10 s of a training with 1,000 looks.
-    """
+    """Reads files of a run folder (10 ms each); one that has kept its size and time is not read again."""
 
     kept: dict[Path, tuple[int, int, pd.DataFrame, dict[str, object]]] = field(default_factory=dict)
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-import pandas as pd
-
-Item = TypeVar("Item")
 WIDTH = 140
 """Columns of a terminal where none is known."""
 
@@ -54,31 +50,10 @@ class Screen:
 
 def notes_of(facts: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:
     """The notes of all units, each once."""
-    found: list[str] = []
-    for known in facts.values():
-        listed = known.get("notes")
-        found += map(str, listed) if isinstance(listed, list | tuple) else []
-    return tuple(dict.fromkeys(found))
-
-
-def records(table: pd.DataFrame) -> list[dict[str, object]]:
-    """The lines of a table as JSON has them: a number that is missing is null."""
-    return [
-        {str(name): None if pd.isna(value) else value for name, value in line.items()}
-        for line in table.astype(object).to_dict("records")
-    ]
+    listed = [known.get("notes") for known in facts.values()]
+    return tuple(dict.fromkeys(str(n) for notes in listed if isinstance(notes, list | tuple) for n in notes))
 
 
 def headed(left: Iterable[str], right: Iterable[str] = (), *, folds: bool = False) -> tuple[Column, ...]:
     """Columns by their headings, the first ones on the left."""
     return (*(Column(h, right=False, folds=folds) for h in left), *(Column(h, folds=folds) for h in right))
-
-
-def spaced(items: Sequence[Item], most: int) -> list[Item]:
-    """At most `most` of these items (never fewer than 2), evenly spaced, the first and the last among them.
-
-    >>> spaced("abcdefg", 4)
-    ['a', 'c', 'e', 'g']
-    """
-    count, last = max(2, min(most, len(items))), len(items) - 1
-    return list(items) if count > last else [items[i * last // (count - 1)] for i in range(count)]

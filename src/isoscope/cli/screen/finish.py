@@ -1,7 +1,6 @@
 """The end of every verb that makes a run: rows kept, tables and sentences printed, the page written.
 
-Rows are kept before anything is printed, so a closed pipe loses none; where they cannot be kept they
-are printed all the same, so a full disk loses none either.
+Rows are kept before anything is printed, so a closed pipe loses none; a full disk loses none either.
 """
 
 from __future__ import annotations

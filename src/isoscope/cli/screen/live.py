@@ -1,13 +1,7 @@
 """A training run as the terminal shows it while it trains: how far, how the layers move, what is wrong.
 
-A `LiveView` is a sink and an alarm callback of a Monitor:
-
-    with LiveView("training", steps=2000) as view:
-        monitor = Monitor(model, probe, sinks=[view], on_alarm=view.alarm)
-        view.watch(monitor)
-        for step, batch in enumerate(loader):
-            monitor.step(step)
-            view.progress(step)
+A `LiveView` is a sink and an alarm callback of a Monitor, `Monitor(…, sinks=[view], on_alarm=view.alarm)`; it
+is told of the Monitor by `view.watch(monitor)`, and of each step by `view.progress(step)`.
 
 Decided here: it draws when it is told something, at most four times a second, and has no thread of its own.
 It writes to stderr; where that is not a terminal, one plain line a look. All sparklines of a column share one
@@ -31,10 +25,11 @@ from rich.text import Text
 
 from isoscope.cli.screen.terminal import rendered
 from isoscope.formatting import number
-from isoscope.kinds.screen import Table, headed, spaced
+from isoscope.kinds.screen import Table, headed
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
 from isoscope.run.monitor.own import OWN
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.measures import WHILE_TRAINING, heading_of
 
 BETWEEN = 0.25  # seconds: at most four drawings a second

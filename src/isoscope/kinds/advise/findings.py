@@ -43,10 +43,7 @@ NONE = SiteReading(math.nan, 0, model="", step=None, kind="", layer=None, head=N
 
 @dataclass(frozen=True)
 class Space:
-    """Vectors as they are (`before`), after the repair of this name, or token by token.
-
-    `rarer` are the rare tokens, or, where a text is too short to have any, those in between.
-    """
+    """Vectors as they are, after a repair, or tokens; without rare ones `rarer` are those in between."""
 
     name: str
     quantiles: Mapping[int, SiteReading] = field(default_factory=dict)
@@ -91,11 +88,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that is said hangs on this: the spaces, the dimensions, and what they decide.
-
-    `tokens` are the content tokens of a text model, `all_tokens` all of them; `pool` is how a model's vectors
-    were made.
-    """
+    """The spaces, the dimensions, and what they decide; `tokens` are content tokens."""
 
     before: Space
     after: tuple[Space, ...]

@@ -30,18 +30,10 @@ _FIXED = ("model", "revision", "dtype")
 def advise(
     model: str | PathLike[str],
     *,
-    data: str = "embedded",
-    repairs: str | None = None,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: int | None = 4096,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    array: str | None = None,
-    out: str | PathLike[str] | None = None,
-    telling: Telling = SILENT,
-) -> RunFolder:
+    data: str = "embedded", repairs: str | None = None, layer: str = "output", pool: str = "mean",
+    limit: int | None = 4096, max_length: int | None = None, batch_size: int = 16, device: str | None = None,
+    array: str | None = None, out: str | PathLike[str] | None = None, telling: Telling = SILENT,
+) -> RunFolder:  # fmt: skip
     """Read a space of vectors as it is and after each repair, and keep the rows in a run folder.
 
     `model` is the address of a model or a file of vectors; `repairs` are separated by semicolons, as in

@@ -79,12 +79,10 @@ def _causes(found: Findings) -> list[Panel]:
     few = found.dimensions if found.crowded else ()
     shares = {f"dimension {each.which}": each.alone for each in few}
     cosines = {
-        "rarer tokens": found.tokens.rarer,
-        "frequent tokens": found.tokens.frequent,
-        "content tokens": found.tokens.cosine,
-        "all tokens": found.all_tokens.cosine,
+        "rarer tokens": found.tokens.rarer, "frequent tokens": found.tokens.frequent,
+        "content tokens": found.tokens.cosine, "all tokens": found.all_tokens.cosine,
         "these vectors": found.before.cosine,
-    }
+    }  # fmt: skip
     names, remark = ("dimension_share", "dimension_share_joined"), "grey: a direction that prefers none"
     bands = ("mean_cosine_rare", "mean_cosine_frequent", "mean_cosine_between")
     return [

@@ -19,11 +19,9 @@ from isoscope.show.readings import SiteReading
 from isoscope.show.say.shapes import WEAK, percent
 
 PARTS = {
-    "space": "What it looks like",
-    "cause": "What makes it so",
-    "do": "What to do",
+    "space": "What it looks like", "cause": "What makes it so", "do": "What to do",
     "unknown": "What is not known",
-}
+}  # fmt: skip
 HEADLINES = {
     "no interval": "The mean cosine is {mean}; without an interval nothing is advised.",
     "around 0": "Nothing to repair in the scale of cosines: nine in ten lie between {lie}.",

@@ -1,9 +1,7 @@
 """The page of an untrained block: every quantity along the norm of the bias, sub-layers apart, histograms.
 
-Its charts are made from `lines`, one a norm, bias, site and measure: the mean over seeds with its interval.
-Decided here: a bias N stands at log(1 + N), so that 0 has a place; a norm keeps its colour on the whole page;
-where panels of one norm show several stages or biases, those have shades of their own and the panel its own
-key.
+Decided here: a bias N stands at log(1 + N), so that 0 has a place; a norm keeps its colour on the whole page,
+and what a panel of one norm shows has shades and a key of its own.
 """
 
 from __future__ import annotations
@@ -121,10 +119,7 @@ def _curve(name: str, x: list[float], own: pd.DataFrame, pair: Pair, names: list
 
 
 def stages(lines: pd.DataFrame, norm: str, measure: str) -> Chart:
-    """One quantity at every stage of the block under a norm, along the bias; from light to dark.
-
-    A stage has one colour under every norm, so that panels can share a key.
-    """
+    """One quantity at every stage of the block along the bias; a stage has one colour under every norm."""
     own = lines[(lines["measure"] == measure) & ~lines["kind"].isin((_PASSED, "attention"))]
     named = own["kind"].where(own["kind"] != "layer", own["layer"].map(_ENDS)).str.replace("_", " ")
     own = own.assign(stage=named)

@@ -8,23 +8,21 @@ from functools import partial
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short, spread
-from isoscope.kinds.screen import WIDTH, Screen, Table, headed, records
+from isoscope.kinds.screen import WIDTH, Screen, Table, headed
 from isoscope.lab.block.seeds import LEAST, curve, fixed_points, over_seeds
 from isoscope.results.store import RunFolder
 
 _SAME = 0.1  # of 1 − entropy: without an interval, a smaller change is called none
 _COLUMNS = (  # heading, kind, layer, measure
-    ("A in", "layer", 0, "mean_cosine"),
-    ("A out", "layer", 1, "mean_cosine"),
-    ("norm in", "layer", 0, "mean_norm"),
-    ("norm out", "layer", 1, "mean_norm"),
+    ("A in", "layer", 0, "mean_cosine"), ("A out", "layer", 1, "mean_cosine"),
+    ("norm in", "layer", 0, "mean_norm"), ("norm out", "layer", 1, "mean_norm"),
     ("normalised\nentropy", "attention", 1, "normalised_entropy"),
     ("score std\nin rows", "attention", 1, "score_std"),
     ("score std\npooled", "attention", 1, "score_std_pooled"),
     ("largest\nweight", "attention", 1, "largest_weight"),
     ("smallest\nweight", "attention", 1, "smallest_weight"),
     ("drift\nshare", "attention", 1, "drift_share"),
-)
+)  # fmt: skip
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
@@ -33,7 +31,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     lines = over_seeds(rows)
     tables = [_table(lines, str(norm)) for norm in lines["norm"].drop_duplicates()]
     said = (finding(lines), f"norms of vectors\n{finding_of_norms(rows)}")
-    return Screen((*tables, *said), json={"summary": records(lines)})
+    return Screen((*tables, *said), json={"summary": lines})
 
 
 def _table(lines: pd.DataFrame, norm: str) -> Table:

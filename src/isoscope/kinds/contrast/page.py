@@ -102,10 +102,7 @@ def telling(line: pd.Series) -> Hover:
 
 
 def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str]) -> Chart:
-    """One quantity of one layer: points are trials, a line is the mean over the seeds of an arm.
-
-    The entropies that every arm reached are shaded. Arms as they came have points and no lines.
-    """
+    """One quantity of one layer: points are trials, a line is the mean over the seeds of an arm."""
     x = points["entropy"].dropna()
     least, most = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
     shared = lines[lines["high"] < math.inf]

@@ -8,7 +8,7 @@ from math import nan
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
-from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of, records
+from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.store import RunFolder
 from isoscope.show.measures import Told, name_of, title_of
@@ -29,7 +29,7 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     found, told = fitted(folder), folder.run.measures
     tables = (_table(found, told),) if len(found.differences) else ()
     shown = (*tables, finding(found.differences, found.arms, told))
-    return Screen(shown, notes_of(folder.facts()), {"differences": records(found.differences)})
+    return Screen(shown, notes_of(folder.facts()), {"differences": found.differences})
 
 
 def _table(found: Fitted, told: Told) -> Table:
@@ -103,10 +103,7 @@ def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
 
 
 def findings(differences: pd.DataFrame, told: Told) -> list[str]:
-    """A sentence per quantity: who differs and by how much, who does not, who has no number and why.
-
-    A quantity that no arm has in common with the reference, such as a mass that a softmax lacks, is left out.
-    """
+    """A sentence per quantity that an arm shares with the reference: who differs, and who does not."""
     found = []
     somewhere = differences.groupby("measure")["value"].transform("count") > 0
     shown = differences[somewhere] if somewhere.any() else differences

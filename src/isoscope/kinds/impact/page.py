@@ -1,8 +1,7 @@
 """The page of an impact: anisotropy against score, each repair an arrow; every change with its interval.
 
 Decided here: a repair keeps its colour in all charts, and so do the vectors as they are. The bar at the head
-of an arrow is the paired 95 % interval of the change, laid on the score before. A dot of a change is full
-where that interval excludes 0, and a square where the map cannot matter.
+of an arrow is the paired 95 % interval of the change, laid on the score before.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ _SIGNS = (
 )
 _GEOMETRY = ("directions", "drift", "spectrum")
 _HEIGHT = 280
+Looks = Mapping[str, tuple[Pair, str, str]]
+"""The colour, mark and dash of the vectors as they are and of every repair."""
 
 
 def page_of(folder: RunFolder) -> str:
@@ -48,11 +49,12 @@ def sections_of(folder: RunFolder) -> list[Section]:
     rows, told = impact.ordered(folder), folder.run.measures
     found = impact.effects(rows)
     names = unique([AS_IT_IS, *(each.repair for each in found)])  # in the order of the models of other pages
-    shared = {name: turned(at)[0] for at, name in enumerate(names)}
+    looks = {name: turned(at) for at, name in enumerate(names)}
+    shared = {name: colour for name, (colour, *_) in looks.items()}
     repaired = {name: pair for name, pair in shared.items() if name != AS_IT_IS}
     sections = section(
         "arrows", "Anisotropy and score", "Does a rounder cloud serve better?",
-        [Panel((), chart.title, chart.remark, chart) for chart in arrows(found, told)], told,
+        [Panel((), chart.title, chart.remark, chart) for chart in arrows(found, looks, told)], told,
         words=f"{impact.finding(found, told)}\n{_SIGNS}\n{_CHANCE}", key=shared,
         explained=unique([impact.ACROSS, *(each.measure for each in found if each.main)]),
     )  # fmt: skip
@@ -70,11 +72,9 @@ def sections_of(folder: RunFolder) -> list[Section]:
     return sections + [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
 
 
-def arrows(found: Sequence[Effect], told: Told) -> list[Chart]:
+def arrows(found: Sequence[Effect], looks: Looks, told: Told) -> list[Chart]:
     """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
     drawn = [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
-    names = unique([AS_IT_IS, *(each.repair for each in found)])
-    looks = {name: turned(at) for at, name in enumerate(names)}
     return [
         _arrows(own, looks, f"{title_of(measure, told)} · {own[0].site}")
         for measure in unique(each.measure for each in drawn)
@@ -83,7 +83,7 @@ def arrows(found: Sequence[Effect], told: Told) -> list[Chart]:
     ]
 
 
-def _arrows(own: Sequence[Effect], looks: Mapping[str, tuple[Pair, str, str]], title: str) -> Chart:
+def _arrows(own: Sequence[Effect], looks: Looks, title: str) -> Chart:
     """The arrows of one task at one site, and the point that they leave from."""
     x, y, colour = own[0].x[0], own[0].before, looks[AS_IT_IS][0]
     told = [Hover(f"{y:.6g}", "  as it is")]

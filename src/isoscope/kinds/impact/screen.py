@@ -36,10 +36,7 @@ Place = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class Effect:
-    """How one repair changed one score at one site: `by` how much; `x` is the anisotropy before and after.
-
-    A `main` score stands for its task where there is room for one of each.
-    """
+    """How a repair changed a score at a site; `x` is the anisotropy; a `main` score stands for its task."""
 
     place: Place
     measure: str

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from isoscope.formatting import ABSENT, number
-from isoscope.kinds.screen import Table, headed, spaced
+from isoscope.kinds.screen import Table, headed
 from isoscope.show import measures
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.say.words import LIVE
 from isoscope.sites import Site
 
@@ -59,10 +60,7 @@ def all_tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
 
 
 def tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
-    """One line per site; of several steps, one table per measure with a line per step.
-
-    Of several models each is shown at its last step.
-    """
+    """One line per site; of several steps, a table per measure; of several models, each at its last step."""
     probed = rows.revision.fillna("") != LIVE  # what a Monitor saw of batches that trained is on the page
     rows = rows[probed] if probed.any() else rows
     compared = rows[rows.kind == "comparison"]
@@ -120,11 +118,10 @@ def _sites(
 ) -> Table:
     """One line per site and as many of these measures as fit, the first `intervals` with their interval.
 
-    The attention of block i is on the line of layer i. Where measures are left out, the caption says so
-    between its two parts.
+    Where measures are left out, the caption says so between its two parts.
     """
     several, regimes = rows.model.nunique() > 1, names[0].startswith("trace")
-    beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}
+    beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}  # of block i with layer i
     mine = rows[rows.measure.isin(names)].assign(line=rows.kind.replace(beside))
     lines: list[tuple[str, ...]] = []
     rules = set()
@@ -197,7 +194,7 @@ def _over_steps(rows: pd.DataFrame, measure: str, width: int) -> Table:
         for step, kind, layer, value in zip(own.step, own.kind, own.layer, own.value, strict=True)
     }
     every, all_steps = list(dict.fromkeys(site for _, site in values)), sorted({step for step, _ in values})
-    sites = spaced(every, (width - 20) // (3 + max(map(len, every))))
+    sites = spaced(every, max(2, (width - 20) // (3 + max(map(len, every)))))
     steps = spaced(all_steps, _MOST_STEPS)
     loss = rows[rows.measure == "loss"]
     values |= {(int(step), "loss"): float(value) for step, value in zip(loss.step, loss.value, strict=True)}
@@ -241,14 +238,9 @@ def _cell(row: Any, interval: bool) -> str:
         return "0"
     if how.column and not column.bare and how.null == "chance" and not math.isnan(row.value + row.null):
         return f"{number(row.value)} (chance {number(row.null)})"
-    null = math.nan if column.bare else row.null
-    return bounded(row.value, null, row.low, row.high, interval=interval and column.interval)
-
-
-def bounded(value: float, null: float, low: float, high: float, *, interval: bool = True) -> str:
-    """A value with its interval or, without one, with its null where that is not 0."""
-    if math.isnan(value):
+    if math.isnan(row.value):
         return ABSENT
-    if interval and not math.isnan(low):
-        return f"{number(value)} [{number(low)}, {number(high)}]"
-    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"
+    if interval and column.interval and not math.isnan(row.low):
+        return f"{number(row.value)} [{number(row.low)}, {number(row.high)}]"
+    bare = column.bare or math.isnan(row.null) or row.null == 0
+    return number(row.value) if bare else f"{number(row.value)} ({number(row.null)})"

@@ -1,7 +1,6 @@
 """The page of a reproduced paper: its claims with their verdicts on top, then a section a claim.
 
-The page shows the verdicts and figures of a paper; rows stay in their files. A verdict has a word and a sign
-(✓, ✗, ?), so that it does not depend on colour. A chart without a single number is left out.
+A verdict has a word and a sign (✓, ✗, ?), so that it does not depend on colour.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ Key = dict[str, tuple[Pair, str]]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A claim as the page tells it: its texts, its panels with the key of each, or of all where it is one.
-
-    `sign` stands beside the word of the verdict, and `mood` is what the style calls it.
-    """
+    """A claim as the page tells it: its texts, its panels with the key of each, or of all where it is one."""
 
     told: Mapping[str, object]
     sign: str

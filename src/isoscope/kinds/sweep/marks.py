@@ -1,8 +1,7 @@
 """Marks on figures along the steps: change points with their intervals, and the switch of the axis.
 
-A change is a mark on the line of its layer, a diamond where it jumps and a triangle where it turns, over a
-bar from one end of the 95 % interval of its place to the other. Of layers that are not drawn as lines no
-change is marked; all are in the rows of the unit `between`.
+A change is a mark on the line of its layer over a bar that is the 95 % interval of its place. Of layers that
+are not drawn as lines no change is marked; all are in the rows of the unit `between`.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ def mark_changes(
 def change_marks(
     changes: Sequence[Changed], own: Sequence[SiteReading], axis: StepAxis, places: Depths
 ) -> list[Series]:
-    """The intervals of the changes of these readings, and a mark for each on the line of its layer.
-
-    Marks are a series for each colour, so that a dark screen can swap it, and for each kind of change.
-    """
+    """The intervals of the changes of these readings, and marks, a series a colour and kind of change."""
     lined = set(spaced(sorted({r.place for r in own}), MOST_LINES))
     at = {(r.measure, r.kind, r.layer, r.step): r for r in own if r.known and r.place in lined}
     x, y = list[float | None](), list[float | None]()

@@ -1,7 +1,6 @@
 """What the page of a sweep reads of its folder: all steps of sites, and of heads only what it draws.
 
-Decided here: rows of heads are read at the steps that are drawn, and of the measures that maps show, so that
-a sweep of 1,000 checkpoints of 1,536 heads is not turned into a table of millions.
+Rows of heads are read at the steps that are drawn, of the measures that maps show: all would be millions.
 """
 
 from __future__ import annotations
