@@ -80,10 +80,11 @@ def sections_of(folder: RunFolder) -> list[Section]:
                  told, words=_HOW, key=key, explained=_ATTENTION),
         *section("ends", "In and out", "What does it make of the vectors?", ends, told,
                  words="" if again else of_norms, key=key, explained=_VECTORS),
-        *section("stages", "Sub-layers", "Where in the block does it happen?", staged, told),
+        *section("stages", "Sub-layers", "Where in the block does it happen?", staged, told,
+                 explained=()),
         *section("passes", "Passes", "Where do norms lead when a block is fed what it gave?", again, told,
-                 words=of_norms),
-        *section("scores", "Scores", "How are they spread, in one sequence?", scores, told),
+                 words=of_norms, explained=()),
+        *section("scores", "Scores", "How are they spread, in one sequence?", scores, told, explained=()),
     ]  # fmt: skip
 
 

@@ -73,7 +73,8 @@ def contrast_sections(found: Fitted, told: Told) -> list[Section]:
             f"layer-{layer}" if layer else "trials", f"Layer {layer}" if layer else say.LAYER,
             "Every trial against the entropy of its attention",
             [panel_of(m, told, chart) for m, chart in trials.items()], told,
-            words=say.span(differences[differences["layer"] == layer]), key=colours, folded=bool(layer),
+            words=say.span(differences[differences["layer"] == layer]), key=colours, explained=(),
+            folded=bool(layer),
         )  # fmt: skip
     return made
 
