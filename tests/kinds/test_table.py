@@ -26,6 +26,7 @@ from isoscope.run.monitor.own import OWN
 from isoscope.run.weigh.weighed import weight_measures
 from tests.golden import runs
 from tests.golden.keep import unpacked
+from tests.test_layers import imported_names
 
 TOY = {
     "page.py": "from isoscope.show.charts import Chart, Series\n"
@@ -88,6 +89,14 @@ def test_every_name_of_the_table_is_there(kind: Kind) -> None:
     functions = ("page:page_of", "page:sections_of", "screen:screen_of")
     assert all(callable(named(f"{kind.home}.{each}")) for each in functions)
     assert all(told["title"] for told in kind.explains().values())
+
+
+@pytest.mark.parametrize("home", sorted({kind.home for kind in KINDS}))
+def test_what_shows_a_kind_does_not_ask_the_table_which_names_it(home: str) -> None:
+    (folder,) = importlib.import_module(home).__path__
+    names = {name for file in Path(folder).glob("*.py") for name in imported_names(file.read_text())}
+    asked = ("isoscope.kinds.table", "isoscope.kinds.report")
+    assert names and not [name for name in names if name.startswith(asked)]
 
 
 @pytest.fixture

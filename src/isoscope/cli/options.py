@@ -137,11 +137,7 @@ def parse_names(text: str | None) -> list[str] | None:
 
 
 def parse_bytes(text: str) -> float:
-    """Read a size.
-
-    >>> parse_bytes("2GB")
-    2000000000.0
-    """
+    """Read a size such as 2GB."""
     size = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)B?\s*", text.upper())
     if not size:
         raise IsoscopeError(f"'{text}' is no size of memory; write for example 500MB or 2GB.")

@@ -69,11 +69,7 @@ class Space:
 
     @property
     def kind(self) -> str:
-        """The first step of the repair, without its numbers, where it has one step only.
-
-        >>> Space("abtt:4").kind
-        'abtt'
-        """
+        """The step of a repair that has one only, without its numbers: abtt of abtt:4."""
         return "" if "," in self.name else self.name.split(":")[0]
 
 

@@ -64,11 +64,7 @@ class Effect:
         return f"{'+' * (self.by.value > 0)}{short(self.by.value, 2)}"
 
     def told(self) -> str:
-        """The change with its interval.
-
-        >>> Effect(("layer", 0), "m", "r", 0.5, 0.6, Reading(0.1, 9, 0.0, 0.05, 0.15), (0.0, 0.0)).told()
-        '+0.1 [0.05, 0.15]'
-        """
+        """The change with its interval: +0.1 [0.05, 0.15]."""
         return f"{self.change} [{short(self.by.low, 2)}, {short(self.by.high, 2)}]"
 
 
