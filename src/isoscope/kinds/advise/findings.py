@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -167,14 +167,15 @@ def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
             spaces.setdefault(one.model, {})[one.measure] = one
     if BEFORE not in spaces:
         raise IsoscopeError("these rows are not of `isoscope advise`: none is of the vectors as they are.")
-    width = spaces[BEFORE].get("dimensions", replace(NONE, value=0.0))
+    counted = spaces[BEFORE].get("dimensions", NONE)
+    width = int(counted.value) if counted.known else 0
     before, tokens, all_tokens = (_space(name, spaces.pop(name, {})) for name in (BEFORE, TOKENS, ALL_TOKENS))
     after = tuple(_space(name, readings) for name, readings in spaces.items())
     dimensions = tuple(
         Dimension(which, share.get("dimension_share", NONE), share.get("dimension_share_joined", NONE))
         for which, share in shares.items()
     )
-    return Findings(before, after, dimensions, int(width.value), tokens, all_tokens, pool)
+    return Findings(before, after, dimensions, width, tokens, all_tokens, pool)
 
 
 def _space(name: str, readings: Mapping[str, SiteReading]) -> Space:
