@@ -20,7 +20,6 @@ from isoscope.show.charts import Axis, Chart, Series, Told
 from isoscope.show.colours import MODELS, PAPER, Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.page import page
 from isoscope.show.page.section import Section
 from isoscope.show.say.shapes import percent
 
@@ -45,6 +44,8 @@ _QUANTILES = "line: 98 % of pairs; pale bar: 90 %; bar: half of them; tick: the 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     said = headline(findings_of(folder))
     return page(folder.run, folder.frame(), folder.facts(), sections=sections_of(folder), said=said)
 

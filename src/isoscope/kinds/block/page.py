@@ -20,7 +20,6 @@ from isoscope.show.charts import Told as Hover
 from isoscope.show.colours import MODELS, Pair, sequence
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import title_of
-from isoscope.show.page.page import page
 from isoscope.show.page.section import Section
 
 _PASSED = "iterated"
@@ -39,6 +38,8 @@ _HOW = (
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     rows = folder.frame()
     said = finding(over_seeds(rows))
     return page(folder.run, rows, folder.facts(), sections=sections_of(folder), said=said)

@@ -21,7 +21,6 @@ from isoscope.show.charts import Told as Hover
 from isoscope.show.colours import GRID, Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told
-from isoscope.show.page.page import page
 from isoscope.show.page.section import Section
 
 _DOTS = (
@@ -33,6 +32,8 @@ _SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     rows, found, told = folder.frame(), say.fitted(folder), folder.run.measures
     rows = rows[rows["kind"] != "query_key"]  # of many models' weights the sections of one would be a blur
     sections, said = contrast_sections(found, told), say.finding(found.differences, found.arms, told)

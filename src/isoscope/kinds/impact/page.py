@@ -20,7 +20,6 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.page import page
 from isoscope.show.page.section import Section, section_of
 from isoscope.show.readings import unique
 
@@ -38,6 +37,8 @@ Looks = Mapping[str, tuple[Pair, str, str]]
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     rows = impact.ordered(folder)
     shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
     said = impact.headline(impact.effects(rows), folder.run.measures)

@@ -32,8 +32,7 @@ from isoscope.show.page.training import Training, training
 from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 
-MOST_UNITS = 40
-"""Units whose facts the page carries; all are in the files."""
+MOST_UNITS = 40  # units whose facts the page carries; all are in the files
 _LONG = ("fingerprint", "findings", "explained", "blocks")
 _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 
