@@ -16,8 +16,7 @@ from isoscope.results.store import RunFolder, read_run, write_file
 if TYPE_CHECKING:
     from isoscope.show.draw.matplotlib.sheet import Offered
 
-FORMATS = ("svg", "pdf")
-"""In which figures are written beside a page."""
+FORMATS = ("svg", "pdf")  # in which figures are written beside a page
 
 
 class Reported(Protocol):

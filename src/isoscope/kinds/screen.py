@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-WIDTH = 140
-"""Columns of a terminal where none is known."""
+WIDTH = 140  # columns of a terminal where none is known
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ from isoscope.show.measures import Told, name_of, title_of
 from isoscope.show.readings import SiteReading, read, unique
 
 AS_IT_IS = "as it is"
-ACROSS = "mean_cosine_between"
-"""The geometry that scores are drawn against."""
-
+ACROSS = "mean_cosine_between"  # the geometry that scores are drawn against
 VERDICTS = {"hurt": "▼", "helped": "▲", "no difference": "·", "cannot matter": "=", "undefined": "?"}
 """The sign of each verdict, in the order of the sentences: harm is reported before help."""
 
