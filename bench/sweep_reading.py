@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save
 
-from isoscope.kinds.sweep.page import sweep_page
+from isoscope.kinds.sweep.page import page_of as sweep_page
 from isoscope.measures.table import MEASURES
 from isoscope.results.row import COLUMNS
 from isoscope.results.store import RunFolder, open_run

@@ -85,7 +85,7 @@ def test_a_folder_without_rows_and_one_that_is_no_run(isoscope: Isoscope, tmp_pa
 def test_what_cannot_be_written_is_told(isoscope: Isoscope, run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     answer = isoscope("figure", run, "layers", "--out", tmp_path / "file" / "one.pdf")
-    assert "give another --out" in sentence(answer)
+    assert "give another path" in sentence(answer)
 
 
 def test_without_matplotlib_it_says_what_to_install(

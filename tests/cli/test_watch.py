@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from isoscope.cli.page_text import Remembered, page_text
+from isoscope.cli.watch import Remembered, page_text
 from isoscope.errors import IsoscopeError
 from isoscope.papers.claims import failed
 from isoscope.results.run import Run
@@ -229,10 +229,10 @@ def test_what_is_remembered_is_read_again_when_it_changes(tmp_path: Path) -> Non
     first = page_text(tmp_path / "run", remembered)
     beside = write_step(tmp_path / "other", 7)
     file.write_bytes(beside.read_bytes())
-    assert page_text(tmp_path / "run", remembered) == page_text(tmp_path / "run") != first
+    assert page_text(tmp_path / "run", remembered) == page_text(tmp_path / "run", Remembered()) != first
     file.write_bytes(beside.read_bytes()[:100])
     with pytest.raises(IsoscopeError, match="cannot read"):
         page_text(tmp_path / "run", remembered)
     file.unlink()
     write_step(tmp_path / "run", 9)
-    assert page_text(tmp_path / "run", remembered) == page_text(tmp_path / "run")
+    assert page_text(tmp_path / "run", remembered) == page_text(tmp_path / "run", Remembered())

@@ -205,7 +205,12 @@ def test_what_takes_long_is_announced(
     monkeypatch.setattr(screen, "bar", lambda what: (told.append(what), plain(what))[1])
     monkeypatch.setattr(screen, "TELLING", Telling(screen.bar))
     assert isoscope("weights", folder, "--out", tmp_path / "run").code == 0
-    assert list(dict.fromkeys(told)) == [f"opening {folder}", f"weighing {folder}", "writing the page"]
+    assert list(dict.fromkeys(told)) == [
+        "loading libraries",
+        f"opening {folder}",
+        f"weighing {folder}",
+        "writing the page",
+    ]
 
 
 def test_a_truncated_file_and_a_pickle_with_code(isoscope: Isoscope, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.kinds import table
 from isoscope.kinds.report import figures, page_of, screen_of
 from isoscope.kinds.screen import Table
-from isoscope.kinds.table import KINDS, Kind, Of, Told, kind_of, named
+from isoscope.kinds.table import KINDS, Kind, kind_of, named
 from isoscope.measures.table import MEASURES
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row
@@ -26,20 +26,21 @@ from isoscope.run.monitor.own import OWN
 from isoscope.run.weigh.weighed import weight_measures
 from tests.golden import runs
 from tests.golden.keep import unpacked
+from tests.test_layers import imported_names
 
 TOY = {
-    "page.py": "def page_of(folder):\n    return f'<p>{folder.frame().value.sum():g} toys</p>'\n",
-    "screen.py": "from isoscope.kinds.screen import Screen, Table, headed\n"
-    "def screen_of(folder, width):\n"
-    "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
-    "    return Screen((table, 'Toys are counted.'), lambda: {'rows': folder.frame()})\n",
-    "sections.py": "from isoscope.show.charts import Chart, Series\n"
+    "page.py": "from isoscope.show.charts import Chart, Series\n"
     "from isoscope.show.figures.panels import Panel\n"
     "from isoscope.show.measures import Family\n"
     "from isoscope.show.page.section import Section\n"
     "CHART = Chart('toys', 'toy', 'number', [Series('toy', [1.0, 2.0], [1.0, 2.0])])\n"
+    "def page_of(folder):\n    return f'<p>{folder.frame().value.sum():g} toys</p>'\n"
     "def sections_of(folder):\n"
     "    return [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n",
+    "screen.py": "from isoscope.kinds.screen import Screen, Table, headed\n"
+    "def screen_of(folder, width):\n"
+    "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
+    "    return Screen((table, 'Toys are counted.'))\n",
     "explained.py": "EXPLANATIONS = {'toys': {'title': 'number of toys'}}\n",
     "__init__.py": "",
 }
@@ -53,13 +54,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
         (tmp_path / "toys" / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    line = Kind(
-        "toy",
-        page=Of("toys.page:page_of"),
-        screen=Of("toys.screen:screen_of"),
-        sections=Of("toys.sections:sections_of"),
-        explains=Told(("toys.explained:EXPLANATIONS",)),
-    )
+    line = Kind("toy", "toys", "toys.explained:EXPLANATIONS")
     monkeypatch.setattr(table, "KINDS", (*KINDS, line))
     folder = open_run(tmp_path / "run", Run("toy", "toys", {}, {}))
     folder.write("one", [Row.at("", "m", "", None, "cloud", None, None, "toys", Reading(3.0, 1))], {})
@@ -91,9 +86,17 @@ def test_a_kind_that_is_not_in_the_table_is_shown_as_any_measured_run(toy: RunFo
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_name_of_the_table_is_there(kind: Kind) -> None:
-    functions = (kind.page, kind.screen, kind.sections)
-    assert all(callable(named(each.name)) for each in functions if isinstance(each, Of))
+    functions = ("page:page_of", "page:sections_of", "screen:screen_of")
+    assert all(callable(named(f"{kind.home}.{each}")) for each in functions)
     assert all(told["title"] for told in kind.explains().values())
+
+
+@pytest.mark.parametrize("home", sorted({kind.home for kind in KINDS}))
+def test_what_shows_a_kind_does_not_ask_the_table_which_names_it(home: str) -> None:
+    (folder,) = importlib.import_module(home).__path__
+    names = {name for file in Path(folder).glob("*.py") for name in imported_names(file.read_text())}
+    asked = ("isoscope.kinds.table", "isoscope.kinds.report")
+    assert names and not [name for name in names if name.startswith(asked)]
 
 
 @pytest.fixture

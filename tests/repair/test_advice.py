@@ -11,7 +11,7 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.advise.findings import NONE, Dimension, Findings, Space, findings
-from isoscope.kinds.advise.sentences import CAUSES, DO, HEADLINES, PARTS, Said, advice, headline, per_cent
+from isoscope.kinds.advise.screen import CAUSES, DO, HEADLINES, PARTS, Said, advice, headline, per_cent
 from isoscope.repair.advise.advise import advise
 from isoscope.repair.advise.sample import halves
 from isoscope.show.readings import SiteReading

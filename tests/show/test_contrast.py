@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isoscope.kinds.contrast.page import contrast_page, contrast_sections
-from isoscope.kinds.contrast.sentences import finding, findings, span
+from isoscope.kinds.contrast.page import contrast_sections
+from isoscope.kinds.contrast.screen import finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.run import Run
+from isoscope.show.page.page import page
 from isoscope.show.page.printed import offered
 from tests.lab.test_contrast_fit import LAYERS, made, planted, row
 from tests.show.drawn import figure_of
@@ -81,7 +82,7 @@ def test_what_cannot_be_said_is_not_said(rows: pd.DataFrame) -> None:
 
 
 def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None:
-    sections = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
+    sections = contrast_sections(fitted, TOLD)
     assert [section.family for section in sections] == ["contrast", "trials", "layer-1", "layer-2", "layer-3"]
     assert [section.shown.folded for section in sections] == [False, False, True, True, True]
     for layer, section in enumerate(sections[1:]):
@@ -96,7 +97,7 @@ def test_panels_show_every_trial_and_no_line_beyond_them(fitted: Fitted) -> None
 
 
 def test_a_dot_is_full_where_its_interval_leaves_zero_out(fitted: Fitted) -> None:
-    (first, *_) = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, TOLD)
+    (first, *_) = contrast_sections(fitted, TOLD)
     (panel,) = [each for each in first.small if each.measures == ("relative_drift",)]
     full = {trace.name: trace.marker.symbol for trace in figure_of(panel).data}
     assert full == {
@@ -105,8 +106,8 @@ def test_a_dot_is_full_where_its_interval_leaves_zero_out(fitted: Fitted) -> Non
 
 
 def test_the_page_escapes_and_is_whole(rows: pd.DataFrame, fitted: Fitted) -> None:
-    told = (fitted.points, fitted.lines, fitted.differences, fitted.arms)
-    text = contrast_page(RUN, rows, {"unit": {"notes": ["a <note>"]}}, *told)
+    sections, said = contrast_sections(fitted, TOLD), finding(fitted.differences, fitted.arms, TOLD)
+    text = page(RUN, rows, {"unit": {"notes": ["a <note>"]}}, sections=sections, said=said)
     assert "At the same entropy the relative drift is higher" in text
     assert "a &lt;note&gt;" in text
     assert "<i>same</i>" not in text
@@ -118,8 +119,7 @@ def test_the_page_escapes_and_is_whole(rows: pd.DataFrame, fitted: Fitted) -> No
 def test_the_figures_for_print(arms: int) -> None:
     names = ("softmax", *(f"arm {i}" for i in range(1, arms)))
     found = fit(made(noisy, seeds=3, arms=names), "softmax")
-    sections = contrast_sections(found.points, found.lines, found.differences, found.arms, TOLD)
-    there = offered(sections)
+    there = offered(contrast_sections(found, TOLD))
     drawn = {name: there[name].bytes("svg", "double").decode() for name in ("contrast", "trials")}
     for name in (*names[1:], "Relative drift", "difference"):
         assert name in drawn["contrast"]  # as text, which a reader can search
@@ -129,5 +129,4 @@ def test_the_figures_for_print(arms: int) -> None:
 
 def test_nothing_to_print() -> None:
     nothing = fit(frame([]), "softmax")
-    told = (nothing.points, nothing.lines, nothing.differences, nothing.arms)
-    assert offered(contrast_sections(*told, TOLD)) == {}
+    assert offered(contrast_sections(nothing, TOLD)) == {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from isoscope.kinds.contrast.figures import telling
-from isoscope.kinds.contrast.page import contrast_sections
-from isoscope.kinds.contrast.sentences import as_they_came, finding, findings, span
+from isoscope.kinds.contrast.page import contrast_sections, telling
+from isoscope.kinds.contrast.screen import as_they_came, finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from tests.lab.test_contrast_as_they_come import planted
 from tests.lab.test_contrast_fit import made
@@ -48,7 +47,7 @@ def test_what_cannot_be_said_is_not_said() -> None:
 
 
 def test_panels_have_every_trial_and_no_line(fitted: Fitted) -> None:
-    sections = contrast_sections(fitted.points, fitted.lines, fitted.differences, fitted.arms, {})
+    sections = contrast_sections(fitted, {})
     assert sections[0].shown.heading == "As they came"
     assert {panel.measures[0] for panel in sections[0].small} == set(fitted.points.measure)
     for section in sections[1:]:

@@ -15,7 +15,7 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.report import page_of
-from isoscope.kinds.sweep.page import sweep_page
+from isoscope.kinds.sweep.page import page_of as sweep_page
 from isoscope.results.points import points_frame
 from isoscope.results.row import COLUMNS
 from isoscope.results.run import Run

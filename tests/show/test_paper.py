@@ -8,7 +8,11 @@ import re
 
 import pytest
 
-from isoscope.kinds.reproduce.page import ClaimTold, paper_page
+from isoscope.kinds.reproduce.page import paper_page
+from isoscope.papers.claims import WORDS, Claim, Found, Verdict
+from isoscope.papers.paper import Judged, Paper
+from isoscope.results.reading import Reading
+from isoscope.results.row import Row, frame
 from isoscope.results.run import Run
 from isoscope.show.charts import Chart, Series, prepared
 from tests.show.drawn import figure_of
@@ -27,17 +31,21 @@ CHART = Chart(
 RUN = Run("reproduce", "A paper <i>", {"paper": "toy", "scale": "laptop"}, {}, {"isoscope": "0"})
 
 
-def told(held: bool | None, word: str, charts: tuple[Chart, ...] = (CHART,)) -> ClaimTold:
-    return ClaimTold(
-        f"claim-{word[:3]}", "A <claim>", "More `code`.", held, word, "0.1 & more.", "So.", charts=charts
-    )
+def told(held: bool | None, charts: tuple[Chart, ...] = (CHART,)) -> Judged:
+    rows = frame([Row.at("", "m", "", None, "cloud", None, None, "toys", Reading(3.0, 1))])
+    verdict = Verdict(held, "0.1 & more.")
+    claim = Claim(
+        f"claim-{held}", "A <claim>", "More `code`.", "So.", lambda _: Found(rows), lambda _: verdict,
+        lambda rows, points: charts,
+    )  # fmt: skip
+    return Judged(claim, verdict, rows, rows)
 
 
 def test_verdicts_are_told_in_words_and_names_are_escaped() -> None:
-    claims = [told(True, "as expected"), told(False, "not as expected"), told(None, "undecided", ())]
-    page = paper_page(RUN, "someone", "1 of 3.", claims, {"all <else>": "It is a toy."}, {})
-    for word, sign in (("as expected", "✓"), ("not as expected", "✗"), ("undecided", "?")):
-        assert re.search(rf"{re.escape(sign)}</span> {word}</span>", page)
+    paper = Paper("toy", "A toy", "someone", (), {"all <else>": "It is a toy."})
+    page = paper_page(RUN, paper, [told(True), told(False), told(None, ())], {})
+    for held, sign in ((True, "✓"), (False, "✗"), (None, "?")):
+        assert re.search(rf"{re.escape(sign)}</span> {WORDS[held]}</span>", page)
     body = page.split("<script>")[0]
     assert "A &lt;claim&gt;" in body
     assert "<code>code</code>" in body

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from isoscope.kinds.advise.findings import NONE, Findings, Space
-from isoscope.kinds.advise.sentences import advice, headline
+from isoscope.kinds.advise.screen import advice, headline
 from isoscope.show.readings import SiteReading
 from tests.repair.test_advice import (
     CONE,

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from isoscope.kinds.block.sentences import finding, finding_of_norms
-from isoscope.kinds.contrast import sentences as sentences_contrast
-from isoscope.kinds.contrast.figures import telling
-from isoscope.kinds.impact import effects as impact_rows
+from isoscope.kinds.block.screen import finding, finding_of_norms
+from isoscope.kinds.contrast import screen as sentences_contrast
+from isoscope.kinds.contrast.page import telling
+from isoscope.kinds.impact import screen as impact_rows
 from isoscope.results.reading import Reading
 from isoscope.show.draw.plotly.charts import told_html
 from tests.show.made import row

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from isoscope.kinds.report import write
-from isoscope.kinds.sweep.clouds import by_step, moving_album
 from isoscope.kinds.sweep.marks import switchable
-from isoscope.kinds.sweep.page import MOST_UNITS, _sections, sweep_page
-from isoscope.kinds.sweep.rows import changes_of, read_sweep
+from isoscope.kinds.sweep.page import MOST_UNITS, _sections
+from isoscope.kinds.sweep.page import page_of as sweep_page
+from isoscope.kinds.sweep.rows import by_step, changes_of, moving_album, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
 from isoscope.results.store import RunFolder

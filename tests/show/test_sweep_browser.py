@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isoscope.kinds.sweep.page import sweep_page
+from isoscope.kinds.sweep.page import page_of as sweep_page
 from tests.show.browser import Opened
 from tests.show.made_sweep import STEPS, a_sweep, finding
 from tests.tiers import nightly

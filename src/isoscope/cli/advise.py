@@ -19,18 +19,10 @@ HELP = {
 
 @verb(HELP)
 def advise(
-    model: str,
-    data: Annotated[str, Option("--data", "--fit")] = "embedded",
-    repairs: Annotated[str | None, Option("--with")] = None,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: Limit = 4096,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    array: str | None = None,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    model: str, data: Annotated[str, Option("--data", "--fit")] = "embedded",
+    repairs: Annotated[str | None, Option("--with")] = None, layer: str = "output", pool: str = "mean",
+    limit: Limit = 4096, max_length: int | None = None, batch_size: int = 16, device: str | None = None,
+    array: str | None = None, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Say what a space of vectors looks like, what makes it so, what repairs would change, and what to do."""
-    make_run("isoscope.kinds.advise.make:advise", locals())
+    return make_run("isoscope.kinds.advise.make:advise", locals())

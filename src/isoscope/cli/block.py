@@ -18,22 +18,13 @@ HELP = LAB | {
 
 @verb(HELP)
 def block(
-    norm: str = "post",
-    bias_norms: str = "0,1,5,10,20,50,100,200",
-    width: AtLeast1 = 768,
-    heads: AtLeast1 = 12,
-    length: int = 512,
-    sequences: int = 16,
-    seeds: AtLeast1 = 1,
-    inputs: str = "normalised",
-    passes: AtLeast0 = 12,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    norm: str = "post", bias_norms: str = "0,1,5,10,20,50,100,200",
+    width: AtLeast1 = 768, heads: AtLeast1 = 12, length: int = 512, sequences: int = 16, seeds: AtLeast1 = 1,
+    inputs: str = "normalised", passes: AtLeast0 = 12, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Add a common bias to what enters an untrained block, and see what becomes of it; grows by seeds."""
     options = locals()
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish
     from isoscope.lab.block import block as lab
     from isoscope.results.store import open_run
 
@@ -47,4 +38,4 @@ def block(
     with terminal.bar("untrained blocks") as progress:
         for done, total in lab.make(setting, asked, folder):
             progress(done, total)
-    finish(folder, json=json)
+    return folder

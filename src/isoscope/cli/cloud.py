@@ -16,19 +16,13 @@ HELP = {
 
 @verb(HELP)
 def cloud(
-    file: Path,
-    array: str | None = None,
-    transpose: bool = False,
-    measures: str | None = None,
-    seed: int = 0,
-    memory: str = "2GB",
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    file: Path, array: str | None = None, transpose: bool = False, measures: str | None = None, seed: int = 0,
+    memory: str = "2GB", out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Measure the geometry of a file of vectors."""
     allowed, names = parse_bytes(memory), parse_names(measures)
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish, rescuing, show_rows
+    from isoscope.cli.screen.finish import show_rows
     from isoscope.data.vectors import read_vectors
     from isoscope.measures.table import choose
     from isoscope.results.store import open_run
@@ -43,14 +37,12 @@ def cloud(
     folder = open_run(out, run) if out else None
     if folder is not None and folder.has(file.name):
         terminal.warn([f"{folder.path} has these rows already; nothing is measured again"])
-        finish(folder, json=json)
-        return
+        return folder
     points = points.T if transpose else points
     seen = describe(points, measures=names, seed=seed, memory=allowed, name=file.name)
     seen = replace(seen, remarks=(*notes, *seen.remarks))
     if folder is None:
         show_rows(seen.frame(), seen.notes(), json=json, run=run.id)
-        return
-    with rescuing(json=json):
-        folder.write(file.name, seen.rows(run.id), seen.known())
-    finish(folder, json=json)
+        return None
+    folder.write(file.name, seen.rows(run.id), seen.known())
+    return folder

@@ -13,6 +13,6 @@ HELP = {
 
 
 @verb(HELP)
-def compare(what: list[str], limit: AtLeast1 = 64, out: Path | None = None, json: bool = False) -> None:
+def compare(what: list[str], limit: AtLeast1 = 64, out: Path | None = None, json: bool = False) -> object:
     """Put runs and models side by side, and see whether anisotropy follows drift in each and over all."""
-    make_run("isoscope.run.compare:compare", locals())
+    return make_run("isoscope.run.compare:compare", locals())

@@ -27,33 +27,17 @@ HELP = LAB | {
 
 @verb(HELP)
 def contrast(
-    task: Task = "characters",
-    attention: str = "softmax,qk-norm",
-    norm: str = "pre",
-    penalty: list[str] | None = None,
-    entropies: str = "3",
-    probe: str = "",
-    seeds: AtLeast1 = 5,
+    task: Task = "characters", attention: str = "softmax,qk-norm", norm: str = "pre",
+    penalty: list[str] | None = None, entropies: str = "3", probe: str = "", seeds: AtLeast1 = 5,
     strength: Annotated[float, Option(min=0.0)] = 10.0,
-    layers: AtLeast1 = 4,
-    width: AtLeast1 = 128,
-    heads: AtLeast1 = 4,
-    length: AtLeast2 = 128,
-    steps: AtLeast1 = 400,
-    batch_size: AtLeast1 = 16,
-    rate: Rate = 3e-3,
-    data: str = "embedded",
-    device: str | None = None,
-    bfloat16: bool = False,
-    only: str = "0/1",
-    parallel: AtLeast1 = 1,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    layers: AtLeast1 = 4, width: AtLeast1 = 128, heads: AtLeast1 = 4, length: AtLeast2 = 128,
+    steps: AtLeast1 = 400, batch_size: AtLeast1 = 16, rate: Rate = 3e-3, data: str = "embedded",
+    device: str | None = None, bfloat16: bool = False, only: str = "0/1", parallel: AtLeast1 = 1,
+    out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Train arms to the same entropies or as they come, and see what differs; goes on trial by trial."""
     options = locals()
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish
     from isoscope.lab.contrast import contrast as lab
     from isoscope.lab.train.experiment import Experiment, device_for
     from isoscope.lab.train.training import Recipe
@@ -69,4 +53,4 @@ def contrast(
     with terminal.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):
             progress(done, total)
-    finish(folder, json=json)
+    return folder

@@ -8,9 +8,8 @@ from isoscope.cli.options import LAB, AtLeast1, verb
 
 
 @verb(LAB | {"out": "The run folder."})
-def demo(steps: AtLeast1 = 400, seed: int = 0, out: Path = Path("runs/demo"), json: bool = False) -> None:
+def demo(steps: AtLeast1 = 400, seed: int = 0, out: Path = Path("runs/demo"), json: bool = False) -> object:
     """Train a small Transformer on text that ships with Python, and watch its geometry change."""
-    from isoscope.cli.screen.finish import finish
     from isoscope.cli.screen.live import LiveView
     from isoscope.lab.train.demo import begin, perform, prepare, watch
     from isoscope.results.store import read_run
@@ -23,4 +22,4 @@ def demo(steps: AtLeast1 = 400, seed: int = 0, out: Path = Path("runs/demo"), js
     ):
         view.watch(monitor)
         perform(plan, model, monitor, view.progress)
-    finish(read_run(out), json=json)
+    return read_run(out)

@@ -16,24 +16,21 @@ HELP = {
     "kind": "pdf, svg or png. [default: as --out ends, else pdf]",
     "width": "single (3.3 inches, a column) or double (6.9, a page).",
     "style": "paper, or slide: larger type and lines.",
-    "out": "The file. [default: figures/NAME.FORMAT in the run folder]",
+    "out": "The file, or a folder for it. [default: figures/NAME.FORMAT in the run folder]",
 }
 
 
 @verb(HELP)
 def figure(
-    run: Path,
-    name: Annotated[str | None, Argument()] = None,
-    kind: Annotated[str | None, Option("--format")] = None,
-    width: str = "single",
-    style: str = "paper",
+    run: Path, name: Annotated[str | None, Argument()] = None,
+    kind: Annotated[str | None, Option("--format")] = None, width: str = "single", style: str = "paper",
     out: Path | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Draw a figure of a run, with intervals and nulls; the same rows give the same bytes."""
     from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError, unknown_name
     from isoscope.kinds.report import figures
-    from isoscope.results.store import read_run, write_whole
+    from isoscope.results.store import read_run, write_file
 
     folder = read_run(run)
     kind = kind or (out.suffix[1:].lower() if out else "") or "pdf"
@@ -53,12 +50,6 @@ def figure(
         likely = get_close_matches(name, alone, n=3)
         raise unknown_name(f"figure of {folder.path}", name, [*others, *likely])
     body = there[name].bytes(kind, width, style)
-    file = out or folder.path / "figures" / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.{kind}"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as reason:
-        raise IsoscopeError(
-            f"cannot write to {file.parent}: {reason.strerror or reason}; give another --out."
-        ) from reason
-    write_whole(file, body)
-    screen.say(str(file))
+    plain = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.{kind}"
+    file = out / plain if out and out.is_dir() else out or folder.path / "figures" / plain
+    screen.say(str(write_file(file, body)))

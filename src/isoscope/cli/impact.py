@@ -30,26 +30,14 @@ HELP = {
 
 @verb(HELP)
 def impact(
-    model: str,
-    pairs: list[str] | None = None,
-    labels: list[str] | None = None,
-    retrieve: list[str] | None = None,
-    text: str | None = None,
-    fit: str | None = None,
+    model: str, pairs: list[str] | None = None, labels: list[str] | None = None,
+    retrieve: list[str] | None = None, text: str | None = None, fit: str | None = None,
     leave_out: Annotated[bool, Option("--leave-out-overlap")] = False,
     repairs: Annotated[str, Option("--with")] = "centre;standardise;abtt;whiten;rogue;cluster-abtt",
-    layers: str = "ends",
-    pool: str = "mean",
-    readers: Names = "standardised",
-    limit: Limit = 10_000,
-    sequences: AtLeast2 = 64,
-    max_length: int | None = None,
-    batch_size: int = 32,
-    device: str | None = None,
-    seed: AtLeast0 = 0,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    layers: str = "ends", pool: str = "mean", readers: Names = "standardised",
+    limit: Limit = 10_000, sequences: AtLeast2 = 64, max_length: int | None = None, batch_size: int = 32,
+    device: str | None = None, seed: AtLeast0 = 0, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Judge repairs by tasks: helped, hurt, no difference at this n, or cannot matter."""
     options = dict(locals(), pairs=pairs or (), labels=labels or (), retrieve=retrieve or ())
-    make_run("isoscope.repair.impact.run:impact", options)
+    return make_run("isoscope.repair.impact.run:impact", options)

@@ -9,24 +9,8 @@ import sys
 
 import typer
 
-from isoscope.cli.advise import advise
-from isoscope.cli.block import block
-from isoscope.cli.cloud import cloud
-from isoscope.cli.compare import compare
-from isoscope.cli.contrast import contrast
-from isoscope.cli.demo import demo
-from isoscope.cli.figure import figure
-from isoscope.cli.impact import impact
-from isoscope.cli.listing import list_
-from isoscope.cli.measure import measure
-from isoscope.cli.repair import repair
-from isoscope.cli.report import report
-from isoscope.cli.reproduce import reproduce
-from isoscope.cli.sweep import sweep
-from isoscope.cli.train import train
-from isoscope.cli.watch import watch
-from isoscope.cli.weights import weights
 from isoscope.errors import IsoscopeError
+from isoscope.kinds.table import named
 
 app = typer.Typer(
     name="isoscope",
@@ -37,11 +21,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 VERBS = (
-    measure, weights, cloud, compare, list_, report, watch, figure, demo, train, contrast, block, sweep,
-    advise, repair, impact, reproduce,
+    "measure", "weights", "cloud", "compare", "list", "report", "watch", "figure", "demo", "train",
+    "contrast", "block", "sweep", "advise", "repair", "impact", "reproduce",
 )  # fmt: skip
+"""The verbs in the order of the help: each is the function of its name in the module of its name."""
 for each in VERBS:
-    app.command(name=each.__name__.rstrip("_"))(each)
+    app.command(name=each)(named(f"isoscope.cli.{each}:{each}"))
 
 
 def _version(asked: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import fields
 from functools import wraps
@@ -14,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from isoscope.errors import IsoscopeError
+from isoscope.kinds.table import named
 
 Made = TypeVar("Made")
 SHARED = {
@@ -61,23 +61,34 @@ LAB = {
     "data": "'embedded', a text file, a folder of pictures (one a class) or of recordings.",
 }
 """The help of what is trained in the lab."""
+_HEARD = {
+    "telling": "isoscope.cli.screen.terminal:TELLING",
+    "watching": "isoscope.cli.screen.sweep:WATCHING",
+}
+"""What hears of the progress of a call, by the option that takes it."""
 
 
-def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., object]], Callable[..., None]]:
     """Make a function a verb: its options get their help by name, and Ctrl-C ends it with exit 130.
 
-    What has no default is an argument, all else an option; a switch that is off has no `--no-…`.
+    What has no default is an argument, all else an option; a switch that is off has no `--no-…`. The run
+    folder that a verb returns is shown, and so are rows that it could not keep.
     """
 
-    def made(function: Callable[..., None]) -> Callable[..., None]:
+    def made(function: Callable[..., object]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: object, **options: object) -> None:
             try:
-                function(*args, **options)
+                folder = function(*args, **options)
+                if folder is not None:
+                    named("isoscope.cli.screen.finish:finish")(folder, json=options.get("json", False))
+            except IsoscopeError as error:
+                if hasattr(error, "rows"):  # a NotKeptError, whose module would be slow to import
+                    named("isoscope.cli.screen.finish:rescue")(error, json=options.get("json", False))
+                raise
             except KeyboardInterrupt:
-                typer.echo(
-                    "isoscope: stopped; what was finished is kept, and the same command goes on.", err=True
-                )
+                said = "isoscope: stopped; what was finished is kept, and the same command goes on."
+                typer.echo(said, err=True)
                 raise typer.Exit(130) from None
 
         signature = inspect.signature(function, eval_str=True)
@@ -91,34 +102,27 @@ def verb(texts: Mapping[str, str]) -> Callable[[Callable[..., None]], Callable[.
 
 def _helped(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
     """The parameter as an argument or an option with this help."""
-    kind, *given = get_args(parameter.annotation) or (parameter.annotation,)
-    if not hasattr(parameter.annotation, "__metadata__"):
+    kind = parameter.annotation
+    if hasattr(kind, "__metadata__"):
+        kind, info = get_args(kind)
+    elif parameter.default is parameter.empty:
+        info = typer.Argument()
+    else:
         names = [f"--{parameter.name.replace('_', '-')}"] if parameter.default is False else []
-        given = [typer.Argument() if parameter.default is parameter.empty else typer.Option(*names)]
-        kind = parameter.annotation
-    info = copy(given[0])
+        info = typer.Option(*names)
+    info = copy(info)
     info.help = text
     return parameter.replace(annotation=Annotated[kind, info])
 
 
-def make_run(call: str, options: Mapping[str, Any], opening: str = "", heard: str = "") -> None:
-    """Make a run by the function "module:name" with the options of a verb, and show what it holds.
-
-    `opening` is said while the function is imported, which takes seconds with torch. `heard` is the option
-    that hears of progress with what it hears by, as "telling=module:name".
-    """
+def make_run(call: str, options: Mapping[str, Any], hears: str = "telling") -> object:
+    """The run that the function "module:name" makes with the options of a verb; it is told what `hears`."""
     from isoscope.cli.screen import terminal
-    from isoscope.kinds.table import named
 
-    with terminal.bar(opening) if opening else nullcontext():
-        from isoscope.cli.screen.finish import finish, rescuing
-
+    with terminal.bar("loading libraries"):  # torch takes seconds
+        told = {hears: named(_HEARD[hears])}
         function = named(call)
-        hears, _, by = (heard or "telling=isoscope.cli.screen.terminal:TELLING").partition("=")
-        passed = {name: value for name, value in options.items() if name != "json"} | {hears: named(by)}
-    with rescuing(json=options["json"]):
-        folder = function(**passed)
-    finish(folder, json=options["json"])
+    return function(**{name: value for name, value in options.items() if name != "json"} | told)
 
 
 def filled(kind: type[Made], options: Mapping[str, Any], **more: object) -> Made:
@@ -133,11 +137,7 @@ def parse_names(text: str | None) -> list[str] | None:
 
 
 def parse_bytes(text: str) -> float:
-    """Read a size.
-
-    >>> parse_bytes("2GB")
-    2000000000.0
-    """
+    """Read a size such as 2GB."""
     size = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)B?\s*", text.upper())
     if not size:
         raise IsoscopeError(f"'{text}' is no size of memory; write for example 500MB or 2GB.")
@@ -145,30 +145,18 @@ def parse_bytes(text: str) -> float:
 
 
 def parse_share(text: str, option: str) -> tuple[int, int]:
-    """A share of the work: i/n is every nth, from the ith on, the first being 0.
-
-    >>> parse_share("2/3", "--only")
-    (2, 3)
-    """
+    """A share of the work: i/n is every nth, from the ith on, the first being 0."""
     first, _, count = text.partition("/")
     if not (first.isdecimal() and count.isdecimal() and int(first) < int(count)):
         raise IsoscopeError(f"{option} is i/n with i from 0 to n − 1, such as 0/4; got '{text}'.")
     return int(first), int(count)
 
 
-def _share(parameter: typer.CallbackParam, text: str) -> tuple[int, int]:
-    return parse_share(text, f"--{parameter.name}")
-
-
-def _all_for_zero(count: int) -> int | None:
-    return count or None
-
-
 # a callback gives the verb what the text means
-Limit = Annotated[int, typer.Option(callback=_all_for_zero)]
+Limit = Annotated[int, typer.Option(callback=lambda count: count or None)]
 Names = Annotated[str | None, typer.Option(callback=parse_names)]
 Bytes = Annotated[str, typer.Option(callback=parse_bytes)]
-Share = Annotated[str, typer.Option(callback=_share)]
+Share = Annotated[str, typer.Option(callback=lambda text: parse_share(text, "--shard"))]
 AtLeast0 = Annotated[int, typer.Option(min=0)]
 AtLeast1 = Annotated[int, typer.Option(min=1)]
 AtLeast2 = Annotated[int, typer.Option(min=2)]

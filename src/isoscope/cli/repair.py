@@ -22,24 +22,17 @@ HELP = {
 
 @verb(HELP)
 def repair(
-    model: str,
-    recipe: Annotated[str, Option("--with")],
-    export: Annotated[Path, Option()],
-    fit: str | None = None,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: Limit = 4096,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    array: str | None = None,
-    write: Path | None = None,
-    json: bool = False,
-) -> None:
+    model: str, recipe: Annotated[str, Option("--with")], export: Annotated[Path, Option()],
+    fit: str | None = None, layer: str = "output", pool: str = "mean", limit: Limit = 4096,
+    max_length: int | None = None, batch_size: int = 16, device: str | None = None, array: str | None = None,
+    write: Path | None = None, json: bool = False,
+) -> None:  # fmt: skip
     """Change the geometry of vectors: fit a repair, show what it does, and export it."""
     from isoscope.cli.screen import terminal
+    from isoscope.cli.screen.finish import show
     from isoscope.errors import IsoscopeError
     from isoscope.kinds.measure.tables import tables
+    from isoscope.kinds.screen import Screen
     from isoscope.models.source import load
     from isoscope.repair.before_after import before_after
     from isoscope.repair.fit.kinds import parse
@@ -77,17 +70,11 @@ def repair(
             write_repaired(fitted, open_vectors(Path(model), array)[0], write, progress=progress)
     folder = save_repair(fitted, export)
     rows, notes = before_after(fitted, watched.sample), [*notes, *fitted.notes]
-    terminal.warn(notes)
-    if json:
-        about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
-        terminal.show_json({"repair": about, "folder": str(folder), "notes": notes, "rows": rows})
-        return
-    for part in tables(rows, terminal.screen_width()):
-        terminal.show(part)
     kind = "affine" if fitted.is_affine else "not affine"
     undone = "can be undone" if fitted.is_invertible else "cannot be undone"
     sizes = f"{fitted.width} to {fitted.gives} dimensions"
-    terminal.say(f"{fitted.name}: {sizes}, {kind}, {undone}; fitted on {fitted.n} vectors")
-    for what, where in (("vectors", write), ("repair", folder)):
-        if where is not None:
-            terminal.say(f"{what}: {where}")
+    said = f"{fitted.name}: {sizes}, {kind}, {undone}; fitted on {fitted.n} vectors"
+    places = [f"vectors: {write}"] * bool(write) + [f"repair: {folder}"]
+    screen = Screen((*tables(rows, terminal.screen_width()), said, *places), tuple(notes))
+    about = {"name": fitted.name, "affine": fitted.is_affine, "invertible": fitted.is_invertible}
+    show(screen, lambda: rows, json=json, beside={"repair": about, "folder": str(folder)})

@@ -8,9 +8,8 @@ from isoscope.cli.options import verb
 
 
 @verb({})
-def report(run: Path) -> None:
+def report(run: Path) -> object:
     """Write the page of a run again, from its rows alone."""
-    from isoscope.cli.screen.finish import finish
     from isoscope.results.store import read_run
 
-    finish(read_run(run), json=False)
+    return read_run(run)

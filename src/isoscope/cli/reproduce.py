@@ -27,23 +27,14 @@ Some = Annotated[int | None, Option(min=1)]
 
 @verb(HELP)
 def reproduce(
-    paper: str,
-    scale: str = "laptop",
-    offline: bool = False,
-    seeds: Some = None,
-    data: str = "",
-    claims: str | None = None,
-    device: str | None = None,
-    parallel: Some = None,
-    models: Path | None = None,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    paper: str, scale: str = "laptop", offline: bool = False, seeds: Some = None, data: str = "",
+    claims: str | None = None, device: str | None = None, parallel: Some = None, models: Path | None = None,
+    out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Try every claim of a paper and judge it by intervals; goes on where it was stopped."""
     if offline:
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported
     from isoscope.cli.screen import terminal
-    from isoscope.cli.screen.finish import finish
     from isoscope.data.documents import refuse_missing
     from isoscope.lab.train.experiment import device_for
     from isoscope.papers.paper import chosen, left, make, run_of
@@ -66,4 +57,4 @@ def reproduce(
         if claim in wanted:
             with terminal.bar(claim.title) as progress:
                 make([claim], replace(room, progress=progress), folder)
-    finish(folder, json=json)
+    return folder

@@ -31,38 +31,16 @@ HELP = {
 
 @verb(HELP)
 def sweep(
-    model: str,
-    revisions: str | None = None,
-    pythia_schedule: bool = False,
-    all_revisions: bool = False,
-    what: str = "measure",
-    data: str | None = None,
-    limit: Limit = 64,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    tokens: str = "auto",
-    measures: Names = None,
-    layers: str = "*",
-    heads: bool = False,
-    counterfactual: bool = True,
-    length: AtLeast2 = 512,
-    config: str | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-    engine: str = "local",
-    workers: Annotated[int | None, Option(min=0)] = None,
-    threads: AtLeast1 = 1,
-    ray_address: str | None = None,
-    gpus_per_task: Rate = 0.0,
-    disk_budget: Bytes = "50GB",
-    shard: Share = "0/1",
-    strict: bool = False,
-    trust_remote_code: bool = False,
-    seed: int = 0,
-    memory: Bytes = "2GB",
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    model: str, revisions: str | None = None, pythia_schedule: bool = False, all_revisions: bool = False,
+    what: str = "measure", data: str | None = None, limit: Limit = 64, max_length: int | None = None,
+    batch_size: int = 16, tokens: str = "auto",
+    measures: Names = None, layers: str = "*", heads: bool = False, counterfactual: bool = True,
+    length: AtLeast2 = 512, config: str | None = None, device: str | None = None, dtype: str = "float32",
+    engine: str = "local", workers: Annotated[int | None, Option(min=0)] = None, threads: AtLeast1 = 1,
+    ray_address: str | None = None, gpus_per_task: Rate = 0.0, disk_budget: Bytes = "50GB",
+    shard: Share = "0/1", strict: bool = False, trust_remote_code: bool = False,
+    seed: int = 0, memory: Bytes = "2GB", out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Measure the checkpoints of a training, once it is known whether they are what they claim to be."""
     options = dict(locals())
     from isoscope.sweeps.find.patterns import PYTHIA_SCHEDULE
@@ -72,9 +50,4 @@ def sweep(
             "--revisions, --pythia-schedule and --all-revisions exclude each other; give one of them."
         )
     options["revisions"] = PYTHIA_SCHEDULE if pythia_schedule else "" if all_revisions else revisions
-    make_run(
-        "isoscope.kinds.sweep.make:sweep",
-        options,
-        opening=f"looking for checkpoints of {model}",
-        heard="watching=isoscope.cli.screen.sweep:WATCHING",
-    )
+    return make_run("isoscope.kinds.sweep.make:sweep", options, hears="watching")

@@ -23,30 +23,15 @@ HELP = LAB | {
 
 @verb(HELP)
 def train(
-    task: Task = "characters",
-    model: str = "transformer",
-    attention: str = "softmax",
-    norm: str | None = None,
-    penalty: str = "",
-    layers: AtLeast1 = 4,
-    width: AtLeast1 = 128,
-    heads: AtLeast1 = 4,
-    length: AtLeast2 = 128,
-    steps: AtLeast1 = 400,
-    batch_size: AtLeast1 = 16,
-    rate: Rate = 3e-3,
-    seed: AtLeast0 = 0,
-    data: str = "embedded",
-    checkpoints: str = "log",
-    device: str | None = None,
-    bfloat16: bool = False,
-    compiled: Annotated[bool, Option("--compile")] = False,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    task: Task = "characters", model: str = "transformer", attention: str = "softmax",
+    norm: str | None = None, penalty: str = "",
+    layers: AtLeast1 = 4, width: AtLeast1 = 128, heads: AtLeast1 = 4, length: AtLeast2 = 128,
+    steps: AtLeast1 = 400, batch_size: AtLeast1 = 16, rate: Rate = 3e-3, seed: AtLeast0 = 0,
+    data: str = "embedded", checkpoints: str = "log", device: str | None = None, bfloat16: bool = False,
+    compiled: Annotated[bool, Option("--compile")] = False, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Train a small model with any attention, norm or penalty, and watch its geometry; resumes by itself."""
     options = locals()
-    from isoscope.cli.screen.finish import finish
     from isoscope.cli.screen.live import LiveView
     from isoscope.lab.train.experiment import USUAL, Experiment, Underway, device_for
     from isoscope.lab.train.training import Recipe
@@ -61,4 +46,4 @@ def train(
         with underway.monitor as monitor:
             view.watch(monitor)
             underway.go_on(view.progress)
-    finish(read_run(folder), json=json)
+    return read_run(folder)

@@ -10,13 +10,17 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from isoscope.cli.options import verb
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HELP = {
     "run": "A run folder; it may not be there yet.",
@@ -36,33 +40,55 @@ def watch(
 ) -> None:
     """Serve the page of a run that is being written: new rows appear as they land. Ctrl-C stops it."""
     from isoscope.cli.screen import terminal as screen
+    from isoscope.errors import IsoscopeError
 
     stop = threading.Event()
     with _signals(stop), suppress(KeyboardInterrupt):
-        _watch(run, port, host, stop, allow_remote=allow_remote)
+        try:
+            import isoscope.show.page.page  # noqa: F401  what draws is missed now, not at the first rows
+            from isoscope.show.watch.serve import answering, open_server
+            from isoscope.show.watch.watch import Watch
+        except ImportError as missing:
+            raise IsoscopeError(f"a page cannot be made: {missing.name} is not installed.") from missing
+        if run.exists() and not run.is_dir():
+            raise IsoscopeError(f"{run} is a file; give the folder of a run, such as runs/demo.")
+        watching = Watch(run, partial(page_text, remembered=Remembered()))
+        server = open_server(watching, host, port, allow_remote=allow_remote)
+        with answering(server):
+            if server.is_remote:
+                screen.warn([f"whoever reaches {server.url} can read this page: it asks for no password"])
+            screen.say(f"watching {run} at {server.url} (Ctrl-C stops)")
+            watching.keep_looking(stop, lambda trouble: screen.say(trouble or _WELL))
     screen.say("stopped watching; the run itself is as it was.")
 
 
-def _watch(run: Path, port: int | None, host: str, stop: threading.Event, *, allow_remote: bool) -> None:
-    from isoscope.cli.page_text import Remembered, page_text
-    from isoscope.cli.screen import terminal as screen
-    from isoscope.errors import IsoscopeError
+@dataclass(frozen=True)
+class Remembered:
+    """Reads files of a run folder (10 ms each); one that has kept its size and time is not read again."""
 
-    try:
-        import isoscope.show.page.page  # noqa: F401  what draws is missed now, not at the first rows
-        from isoscope.show.watch.serve import answering, open_server
-        from isoscope.show.watch.watch import Watch
-    except ImportError as missing:
-        raise IsoscopeError(f"a page cannot be made: {missing.name} is not installed.") from missing
-    if run.exists() and not run.is_dir():
-        raise IsoscopeError(f"{run} is a file; give the folder of a run, such as runs/demo.")
-    watching = Watch(run, partial(page_text, remembered=Remembered()))
-    server = open_server(watching, host, port, allow_remote=allow_remote)
-    with answering(server):
-        if server.is_remote:
-            screen.warn([f"whoever reaches {server.url} can read this page: it asks for no password"])
-        screen.say(f"watching {run} at {server.url} (Ctrl-C stops)")
-        watching.keep_looking(stop, lambda trouble: screen.say(trouble or _WELL))
+    kept: dict[Path, tuple[int, int, pd.DataFrame, dict[str, object]]] = field(default_factory=dict)
+
+    def __call__(self, file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[str, object]]:
+        """What the file holds."""
+        from isoscope.results.store import read_unit
+
+        try:
+            told = file.stat()
+        except OSError:
+            return read_unit(file, columns)  # which says what is wrong with it
+        size, when, table, known = self.kept.get(file, (-1, -1, None, {}))
+        if table is None or (size, when) != (told.st_size, told.st_mtime_ns):
+            table, known = read_unit(file, columns)
+            self.kept[file] = (told.st_size, told.st_mtime_ns, table, known)
+        return table, dict(known)
+
+
+def page_text(path: Path, remembered: Remembered) -> str:
+    """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.kinds.report import page_of
+    from isoscope.results.store import read_run
+
+    return page_of(read_run(path, remembered))
 
 
 @contextmanager

@@ -16,23 +16,11 @@ HELP = {
 
 @verb(HELP)
 def weights(
-    model: str,
-    revision: str | None = None,
-    config: str | None = None,
-    query: str | None = None,
-    key: str | None = None,
-    length: AtLeast2 = 512,
-    data: str | None = None,
-    limit: Limit = 256,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    pack: bool = True,
-    tokens: str = "auto",
-    trust_remote_code: bool = False,
-    seed: int = 0,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
+    model: str, revision: str | None = None, config: str | None = None,
+    query: str | None = None, key: str | None = None, length: AtLeast2 = 512,
+    data: str | None = None, limit: Limit = 256, max_length: int | None = None, batch_size: int = 16,
+    device: str | None = None, pack: bool = True, tokens: str = "auto", trust_remote_code: bool = False,
+    seed: int = 0, out: Path | None = None, json: bool = False,
+) -> object:  # fmt: skip
     """Measure a model's weights without running it: queries and keys, vocabularies, the final norm."""
-    make_run("isoscope.run.weigh.make:weights", locals(), opening=f"opening {model}")
+    return make_run("isoscope.run.weigh.make:weights", locals())

@@ -1,4 +1,4 @@
-"""What a run shows, whatever its kind: its page, its terminal output, its figures; and the page as a file."""
+"""What a run shows, whatever its kind: its page, its terminal output, its figures, as data and as files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from isoscope.results.store import RunFolder, read_run, write_file
 if TYPE_CHECKING:
     from isoscope.show.draw.matplotlib.sheet import Offered
 
-
-FORMATS = ("svg", "pdf")
-"""In which figures are written beside a page."""
+FORMATS = ("svg", "pdf")  # in which figures are written beside a page
 
 
 class Reported(Protocol):
@@ -62,14 +60,13 @@ def page_of(folder: RunFolder) -> str:
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The terminal output of a run, on a terminal of this many columns."""
+    if not folder.files():
+        raise IsoscopeError(f"{folder.path} holds no rows yet; go on with the command that began it.")
     return kind_of(folder.run.kind).screen(folder, width)
 
 
 def figures(folder: RunFolder) -> dict[str, Offered]:
-    """The figures of a run folder by name, the most important first; `offered.draw()` draws one.
-
-    It takes what `read_run` returned. Figures are made from the sections of its page.
-    """
+    """The figures of the sections of a run by name, the most important first; `offered.draw()` draws one."""
     from isoscope.show.page.printed import offered
 
     return offered(kind_of(folder.run.kind).sections(folder)) if folder.units() else {}
@@ -84,18 +81,10 @@ def write(folder: RunFolder) -> Written:
     except ImportError as missing:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
-        drawn |= _printed(folder, kind.prints) if kind.prints else {}
+        for name, one in figures(folder).items() if kind.prints else ():
+            if any(fnmatch(name, pattern) for pattern in kind.prints):
+                drawn |= {f"{name}.{suffix}": one.bytes(suffix, "double") for suffix in FORMATS}
     except (ImportError, IsoscopeError) as reason:
         notes.append(f"no figure was written: {reason}")
-    files = tuple(write_file(folder.path / name, body) for name, body in drawn.items())
+    files = tuple(write_file(folder.path / "figures" / name, body) for name, body in drawn.items())
     return Written(page, files, tuple(notes))
-
-
-def _printed(folder: RunFolder, patterns: tuple[str, ...]) -> dict[str, bytes]:
-    """The figures whose names match, in every format, by the name of their file."""
-    named = {name: one for name, one in figures(folder).items() if any(fnmatch(name, p) for p in patterns)}
-    return {
-        f"figures/{name}.{suffix}": one.bytes(suffix, "double")
-        for name, one in named.items()
-        for suffix in FORMATS
-    }

@@ -1,22 +1,11 @@
-"""The terminal output of a run as data: tables, sentences and notes, and what `--json` prints.
-
-Nothing here prints. `isoscope.cli.screen.terminal` renders all of it.
-"""
+"""The terminal output of a run as data, which `isoscope.cli.screen.terminal` renders and prints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-import pandas as pd
-
-from isoscope.errors import IsoscopeError
-from isoscope.results.store import RunFolder
-
-Item = TypeVar("Item")
-WIDTH = 140
-"""Columns of a terminal where none is known."""
+WIDTH = 140  # columns of a terminal where none is known
 
 
 @dataclass(frozen=True)
@@ -51,48 +40,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Screen:
-    """Notes, then tables and sentences in order; `json` gives what `--json` prints, with a table of rows."""
+    """Notes, then tables and sentences in order; `--json` prints notes and rows, and `json` besides."""
 
     shown: tuple[Table | str, ...]
-    json: Callable[[], Mapping[str, object]]
     notes: tuple[str, ...] = ()
-
-
-def rows_of(folder: RunFolder, lacking: str) -> pd.DataFrame:
-    """The rows of a folder; without any, an error that says what the folder lacks."""
-    rows = folder.frame()
-    if rows.empty:
-        raise IsoscopeError(f"{folder.path} holds {lacking}")
-    return rows
+    json: Mapping[str, object] = field(default_factory=dict)
 
 
 def notes_of(facts: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:
     """The notes of all units, each once."""
-    found: list[str] = []
-    for known in facts.values():
-        listed = known.get("notes")
-        found += map(str, listed) if isinstance(listed, list | tuple) else []
-    return tuple(dict.fromkeys(found))
-
-
-def records(table: pd.DataFrame) -> list[dict[str, object]]:
-    """The lines of a table as JSON has them: a number that is missing is null."""
-    return [
-        {str(name): None if pd.isna(value) else value for name, value in line.items()}
-        for line in table.astype(object).to_dict("records")
-    ]
+    listed = [known.get("notes") for known in facts.values()]
+    return tuple(dict.fromkeys(str(n) for notes in listed if isinstance(notes, list | tuple) for n in notes))
 
 
 def headed(left: Iterable[str], right: Iterable[str] = (), *, folds: bool = False) -> tuple[Column, ...]:
     """Columns by their headings, the first ones on the left."""
     return (*(Column(h, right=False, folds=folds) for h in left), *(Column(h, folds=folds) for h in right))
-
-
-def spaced(items: Sequence[Item], most: int) -> list[Item]:
-    """At most `most` of these items (never fewer than 2), evenly spaced, the first and the last among them.
-
-    >>> spaced("abcdefg", 4)
-    ['a', 'c', 'e', 'g']
-    """
-    count, last = max(2, min(most, len(items))), len(items) - 1
-    return list(items) if count > last else [items[i * last // (count - 1)] for i in range(count)]

@@ -14,7 +14,7 @@ import pandas as pd
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.formatting import listed
 from isoscope.kinds.report import figures as figures_of
-from isoscope.kinds.sweep.clouds import by_step
+from isoscope.kinds.sweep.rows import by_step
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.show.draw.matplotlib.sheet import Offered

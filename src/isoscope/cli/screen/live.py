@@ -1,18 +1,11 @@
 """A training run as the terminal shows it while it trains: how far, how the layers move, what is wrong.
 
-A `LiveView` is a sink and an alarm callback of a Monitor:
+A `LiveView` is a sink and an alarm callback of a Monitor, `Monitor(…, sinks=[view], on_alarm=view.alarm)`; it
+is told of the Monitor by `view.watch(monitor)`, and of each step by `view.progress(step)`.
 
-    with LiveView("training", steps=2000) as view:
-        monitor = Monitor(model, probe, sinks=[view], on_alarm=view.alarm)
-        view.watch(monitor)
-        for step, batch in enumerate(loader):
-            monitor.step(step)
-            view.progress(step)
-
-Decided here: it draws when it is told something, at most four times a second, and has no thread of its own,
-so training waits for nothing. It writes to stderr; where that is not a terminal, one plain line a look. All
-sparklines of a column share one scale, from the least to the largest that any layer has shown, so that
-layers can be held against each other and not only against their own past.
+Decided here: it draws when it is told something, at most four times a second, and has no thread of its own.
+It writes to stderr; where that is not a terminal, one plain line a look. All sparklines of a column share one
+scale, so that layers can be held against each other.
 """
 
 from __future__ import annotations
@@ -32,10 +25,11 @@ from rich.text import Text
 
 from isoscope.cli.screen.terminal import rendered
 from isoscope.formatting import number
-from isoscope.kinds.screen import Table, headed, spaced
+from isoscope.kinds.screen import Table, headed
 from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.monitor.monitor import Monitor
 from isoscope.run.monitor.own import OWN
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.measures import WHILE_TRAINING, heading_of
 
 BETWEEN = 0.25  # seconds: at most four drawings a second
@@ -55,13 +49,9 @@ class LiveView:
     """What a Monitor sees, drawn while it sees it. Call `watch` with the Monitor once it is made."""
 
     def __init__(
-        self,
-        title: str,
-        *,
-        steps: int | None = None,
-        console: Console | None = None,
+        self, title: str, *, steps: int | None = None, console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.title, self.alarms, self.series = title, list[Alarm](), dict[str, dict[Line, list[float]]]()
         self.console = Console(stderr=True) if console is None else console
         columns = (TextColumn("{task.description}"), BarColumn(28), TimeRemainingColumn())
@@ -77,9 +67,9 @@ class LiveView:
 
     def progress(self, step: int, steps: int | None = None) -> None:
         """Say that so many updates are done, of so many."""
-        task = self._progress.tasks[0]
-        self._progress.update(task.id, completed=step, total=steps)
-        self._progress.update(task.id, description=f"step {step:,}{self._of()}")
+        task = self._progress.tasks[0].id
+        self._progress.update(task, completed=step, total=steps)
+        self._progress.update(task, description=f"step {step:,}{self._of()}")
         self._draw()
 
     def __call__(self, step: int, summaries: Mapping[str, float]) -> None:
@@ -95,7 +85,7 @@ class LiveView:
         """Hear of an alarm."""
         self.alarms.append(alarm)
         if self._live is None:
-            self._say(f"alarm: {alarm.words}", "yellow")
+            self._warn(alarm)
         self._draw(now=True)
 
     def __enter__(self) -> Self:
@@ -111,7 +101,7 @@ class LiveView:
         if live is not None:
             live.stop()
             for alarm in self.alarms:  # what was on the screen is gone; this stays
-                self._say(f"alarm: {alarm.words}", "yellow")
+                self._warn(alarm)
 
     def drawn(self) -> RenderableType:
         """The panel as it is now."""
@@ -149,12 +139,13 @@ class LiveView:
     def _line(self, step: int, summaries: Mapping[str, float]) -> str:
         """A look in one line: the loop's own numbers, then of each measure the mean over layers."""
         own = [f"{name} {number(values[-1])}" for name, values in self._own()]
-        means = [
-            f"{heading_of(name).replace(chr(10), ' ')} {number(value)}"
-            for name in WHILE_TRAINING
-            if not math.isnan(value := summaries.get(f"isoscope/{name}/mean", math.nan))
-        ]
+        found = {name: summaries.get(f"isoscope/{name}/mean", math.nan) for name in WHILE_TRAINING}
+        known = {heading_of(name): value for name, value in found.items() if not math.isnan(value)}
+        means = [" ".join([*heading.split("\n"), number(value)]) for heading, value in known.items()]
         return f"step {step:,}{self._of()}: {', '.join([*own, *means])}"
+
+    def _warn(self, alarm: Alarm) -> None:
+        self._say(f"alarm: {alarm.words}", "yellow")
 
     def _say(self, text: str, style: str | None = None) -> None:
         self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
@@ -179,13 +170,11 @@ def layers_table(series: Series, width: int, most: int) -> Table:
         key=lambda line: (line[1] is None, line[0] != "layer", line[1] or 0, line[0]),
     )
     scales = {name: _scale(series[name].values()) for name in names}
-    lines = [
-        (
-            str(layer) if kind == "layer" else kind if layer is None else f"{kind} {layer}",
-            *(_cell(series[name].get((kind, layer), ()), scales[name]) for name in names),
-        )
-        for kind, layer in spaced(every, most)
-    ]
+    lines = []
+    for kind, layer in spaced(every, most):
+        site = str(layer) if kind == "layer" else kind if layer is None else f"{kind} {layer}"
+        cells = (_cell(series[name].get((kind, layer), ()), scales[name]) for name in names)
+        lines.append((site, *cells))
     fewer = f"{len(lines)} of {len(every)} layers" if len(lines) < len(every) else ""
     columns = headed(("layer",), map(heading_of, names))
     return Table(columns, tuple(lines), caption=fewer, boxed=False)
@@ -198,11 +187,8 @@ def sparkline(values: Sequence[float], scale: tuple[float, float] | None = None)
     '▁▅ █'
     """
     low, high = _scale([values]) if scale is None else scale
-    span = (high - low) or 1.0
-    return "".join(
-        _BARS[round((value - low) / span * (len(_BARS) - 1))] if math.isfinite(value) else " "
-        for value in values
-    )
+    steps = (len(_BARS) - 1) / ((high - low) or 1.0)
+    return "".join(_BARS[round((v - low) * steps)] if math.isfinite(v) else " " for v in values)
 
 
 def _cell(values: Sequence[float], scale: tuple[float, float]) -> str:

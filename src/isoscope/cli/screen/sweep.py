@@ -22,11 +22,7 @@ MOST_FINDINGS = 40  # lines of the table; rows and page have all
 def show_integrity(
     checkpoints: Sequence[Checkpoint], findings: Sequence[Finding], listed: bool = False
 ) -> None:
-    """The checkpoints that are not what they should be, or a sentence that all are.
-
-    Of those that are only `listed` by the hub, and not yet here, the order is not known; of few that have
-    steps it never is.
-    """
+    """The checkpoints that are not what they should be, or a sentence that all are; `listed`: on the hub."""
     count = f"{len(checkpoints)} checkpoint{'s' * (len(checkpoints) != 1)}"
     if not findings:
         ordered = len({each.step for each in checkpoints} - {None}) >= ENOUGH
@@ -37,18 +33,14 @@ def show_integrity(
         terminal.say(": ".join(filter(None, [count, ", ".join(known)])), stderr=True)
         return
     wrong, more = len({each.checkpoint for each in findings}), len(findings) - MOST_FINDINGS
-    lines = [
+    lines = tuple(
         ("" if each.step is None else str(each.step), each.checkpoint, each.kind, each.words)
         for each in findings[:MOST_FINDINGS]
-    ]
-    table = Table(
-        (Column("step"), *headed(("checkpoint", "what", "why"), folds=True)),
-        tuple(lines),
-        title=f"{wrong} of {count} are not what they should be",
-        caption=f"and {more} more; the page has all" if more > 0 else "",
-        boxed=False,
     )
-    terminal.show(table, stderr=True)
+    columns = (Column("step"), *headed(("checkpoint", "what", "why"), folds=True))
+    title = f"{wrong} of {count} are not what they should be"
+    caption = f"and {more} more; the page has all" if more > 0 else ""
+    terminal.show(Table(columns, lines, title, caption, boxed=False), stderr=True)
 
 
 @contextmanager

@@ -40,9 +40,8 @@ def rendered(given: Table) -> table.Table:
     )
     for column in given.columns:
         side: Literal["left", "right"] = "right" if column.right else "left"
-        made.add_column(
-            Text(column.heading), justify=side, no_wrap=not column.folds, min_width=column.least
-        )  # fmt: skip
+        heading, stiff = Text(column.heading), not column.folds
+        made.add_column(heading, justify=side, no_wrap=stiff, min_width=column.least)
     for at, line in enumerate(given.lines):
         if at in given.rules:
             made.add_section()

@@ -1,10 +1,8 @@
 """A space as it is and after each repair, read from the rows of a run, and what may be claimed of it.
 
-No torch and no model: sentences and pages are made again from a run folder alone.
 Decided here: what is claimed of a mean cosine, of a share of it or of neighbours must hold for the whole 95 %
-interval; where there is none, the number is told and nothing is claimed. Effective rank and IsoScore have no
-valid one: they are held against their null by a factor of two. Quantiles, lengths and copies describe these
-vectors, and are taken as they are.
+interval. Effective rank and IsoScore have no valid one: they are held against their null by a factor of two.
+Quantiles, lengths and copies describe these vectors, and are taken as they are.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading, read
 from isoscope.show.say.shapes import STRONG, WEAK
 
@@ -44,10 +43,7 @@ NONE = SiteReading(math.nan, 0, model="", step=None, kind="", layer=None, head=N
 
 @dataclass(frozen=True)
 class Space:
-    """Vectors as they are (`before`), after the repair of this name, or token by token.
-
-    `rarer` are the rare tokens, or, where a text is too short to have any, those in between.
-    """
+    """Vectors as they are, after a repair, or tokens; without rare ones `rarer` are those in between."""
 
     name: str
     quantiles: Mapping[int, SiteReading] = field(default_factory=dict)
@@ -73,11 +69,7 @@ class Space:
 
     @property
     def kind(self) -> str:
-        """The first step of the repair, without its numbers, where it has one step only.
-
-        >>> Space("abtt:4").kind
-        'abtt'
-        """
+        """The step of a repair that has one only, without its numbers: abtt of abtt:4."""
         return "" if "," in self.name else self.name.split(":")[0]
 
 
@@ -92,11 +84,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that is said hangs on this: the spaces, the dimensions, and what they decide.
-
-    `tokens` are the content tokens of a text model, `all_tokens` all of them; `pool` is how a model's vectors
-    were made.
-    """
+    """The spaces, the dimensions, and what they decide; `tokens` are content tokens."""
 
     before: Space
     after: tuple[Space, ...]
@@ -122,10 +110,7 @@ class Findings:
 
     @property
     def one_cone(self) -> bool:
-        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters.
-
-        Of nine in ten pairs, the least alike are above what is weak, or the most alike below what is strong.
-        """
+        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters."""
         least, most = (self.before.quantiles[end].value for end in (5, 95))
         return self.crowded and (least > WEAK or most < STRONG)
 
@@ -166,6 +151,11 @@ class Findings:
         return [each for each in known if not each.kept.below(known[0].kept.low)]
 
 
+def findings_of(folder: RunFolder) -> Findings:
+    """The findings of the advice in a folder."""
+    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
+
+
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
     """Read the rows of a run of `isoscope advise`; `pool` is how a model's vectors were made."""
     spaces: dict[str, dict[str, SiteReading]] = {}
@@ -177,16 +167,15 @@ def findings(rows: pd.DataFrame, pool: str = "") -> Findings:
             spaces.setdefault(one.model, {})[one.measure] = one
     if BEFORE not in spaces:
         raise IsoscopeError("these rows are not of `isoscope advise`: none is of the vectors as they are.")
-    width = spaces[BEFORE].get("dimensions", NONE)
+    counted = spaces[BEFORE].get("dimensions", NONE)
+    width = int(counted.value) if counted.known else 0
     before, tokens, all_tokens = (_space(name, spaces.pop(name, {})) for name in (BEFORE, TOKENS, ALL_TOKENS))
     after = tuple(_space(name, readings) for name, readings in spaces.items())
     dimensions = tuple(
         Dimension(which, share.get("dimension_share", NONE), share.get("dimension_share_joined", NONE))
         for which, share in shares.items()
     )
-    return Findings(
-        before, after, dimensions, int(width.value) if width.known else 0, tokens, all_tokens, pool
-    )
+    return Findings(before, after, dimensions, width, tokens, all_tokens, pool)
 
 
 def _space(name: str, readings: Mapping[str, SiteReading]) -> Space:

@@ -12,7 +12,7 @@ from isoscope.models.source import fingerprint, load
 from isoscope.repair.advise.advise import GEOMETRY, recipes
 from isoscope.repair.advise.advise import advise as try_repairs
 from isoscope.repair.advise.explained import EXPLAINED
-from isoscope.repair.advise.sample import Halves, halves, rows_of
+from isoscope.repair.advise.sample import halves, rows_of
 from isoscope.repair.advise.tokens import BANDS, token_rows
 from isoscope.repair.states import open_states
 from isoscope.repair.vectors import holds_vectors, open_vectors
@@ -30,18 +30,10 @@ _FIXED = ("model", "revision", "dtype")
 def advise(
     model: str | PathLike[str],
     *,
-    data: str = "embedded",
-    repairs: str | None = None,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: int | None = 4096,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    device: str | None = None,
-    array: str | None = None,
-    out: str | PathLike[str] | None = None,
-    telling: Telling = SILENT,
-) -> RunFolder:
+    data: str = "embedded", repairs: str | None = None, layer: str = "output", pool: str = "mean",
+    limit: int | None = 4096, max_length: int | None = None, batch_size: int = 16, device: str | None = None,
+    array: str | None = None, out: str | PathLike[str] | None = None, telling: Telling = SILENT,
+) -> RunFolder:  # fmt: skip
     """Read a space of vectors as it is and after each repair, and keep the rows in a run folder.
 
     `model` is the address of a model or a file of vectors; `repairs` are separated by semicolons, as in
@@ -52,8 +44,19 @@ def advise(
     tried, address = recipes(repairs), str(model)
     given = states = None
     if holds_vectors(address):
-        given, question, notes = _file(Path(address), array, limit, telling)
-        name, site = Path(address).name, Site("cloud")
+        file = Path(address)
+        vectors, notes = open_vectors(file, array)
+        with telling.bar(f"reading {file}") as progress:
+            given = halves(rows_of(vectors, limit, progress=progress))
+        if given.seen < len(vectors):
+            notes = [*notes, f"advice is given on {given.seen} of {len(vectors)} vectors, drawn by lot"]
+        name, site = file.name, Site("cloud")
+        question: dict[str, object] = {
+            "file": str(file),
+            "array": array,
+            "limit": limit,
+            "hash": given.digest,
+        }
     else:
         loaded = load(address, device=device)
         states = open_states(
@@ -85,15 +88,3 @@ def advise(
     facts = {**given.facts(), "repairs": list(found.tried), "notes": [*notes, *found.notes]}
     folder.write(_UNIT, [*found.rows, *tokens], facts)
     return folder
-
-
-def _file(
-    file: Path, array: str | None, limit: int | None, telling: Telling
-) -> tuple[Halves, dict[str, object], list[str]]:
-    """The vectors of a file, what fixes them, and remarks."""
-    vectors, notes = open_vectors(file, array)
-    with telling.bar(f"reading {file}") as progress:
-        given = halves(rows_of(vectors, limit, progress=progress))
-    if given.seen < len(vectors):
-        notes = [*notes, f"advice is given on {given.seen} of {len(vectors)} vectors, drawn by lot"]
-    return given, {"file": str(file), "array": array, "limit": limit, "hash": given.digest}, notes

@@ -1,19 +1,26 @@
-"""The page of advice: the cosines, what to do, what makes it so, and what each repair would change."""
+"""The page of advice: the cosines, what to do, what makes it so, and what each repair would change.
+
+Decided here: one line a space, `before` on top and in a colour of its own; of the cosines a hairline reaches
+over 98 % of the pairs, a thin bar over 90 %, a thick one over half, and a white tick is the median.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from isoscope.formatting import short
-from isoscope.kinds.advise.figures import AS_IS, KEY, cosine_panel, ladder, numbers_panel
-from isoscope.kinds.advise.findings import Findings, findings
-from isoscope.kinds.advise.sentences import PARTS, Said, advice, headline
+from isoscope.kinds.advise.findings import MEASURES, Findings, Space, findings_of
+from isoscope.kinds.advise.screen import PARTS, Said, advice, headline
+from isoscope.kinds.sections import section
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
+from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.colours import MODELS, PAPER, Pair
+from isoscope.show.figures.curves import Dot, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Family
-from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations
-from isoscope.show.readings import unique
+from isoscope.show.page.section import Section
 from isoscope.show.say.shapes import percent
 
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
@@ -26,51 +33,43 @@ _REPAIRED = (  # what is shown of each space: reading, heading, remark, how it i
     ("isoscore", "IsoScore", _ISOTROPIC, short),
     ("anti_hubs", "Nobody's neighbour", "grey: by chance", percent),
 )
+_AS_IS, _REPAIR = MODELS[1], MODELS[0]
+_KEY = {"as it is": _AS_IS, "repaired, fitted on other vectors": _REPAIR}
+_BARS = ((1, 99, 1.5, 1.0), (5, 95, 6, 0.45), (25, 75, 14, 1.0))  # from, to, pixels, opacity
+_LINE, _ENDS = 38, 64  # pixels a line takes, and the axis with its title
+_SMALL = 24
+_ROOM = 0.055  # of the axis, kept free on the right for each letter of the longest number
+_QUANTILES = "line: 98 % of pairs; pale bar: 90 %; bar: half of them; tick: the median"
 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    found = _found(folder)
-    return page(
-        folder.run, folder.frame(), folder.facts(), sections=_sections(folder, found), said=headline(found)
-    )
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
+    said = headline(findings_of(folder))
+    return page(folder.run, folder.frame(), folder.facts(), sections=sections_of(folder), said=said)
 
 
 def sections_of(folder: RunFolder) -> list[Section]:
-    """The sections of the page."""
-    return _sections(folder, _found(folder))
-
-
-def _found(folder: RunFolder) -> Findings:
-    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
-
-
-def _sections(folder: RunFolder, found: Findings) -> list[Section]:
-    told = folder.run.measures
-    repaired = [panel for shown in _REPAIRED for panel in ladder(found, *shown)]
-    said = advice(found)
-    texts = {part: _listed(said, part) for part in PARTS} | {
-        "do": _listed(said, "do", "unknown"),
-        "repair": "",
-    }
-    shown: tuple[tuple[str, str, str, list[Panel]], ...] = (
-        ("space", "Cosines", "Where do they lie, now and after each repair?", [cosine_panel(found)]),
-        ("do", PARTS["do"], "", []),
-        ("cause", PARTS["cause"], "Dimensions and tokens", _causes(found)),
-        ("repair", "What each repair would change", _SHOWN_OF, repaired),
-    )
+    """Cosines, what to do, causes, and the numbers of every space."""
+    found, told = findings_of(folder), folder.run.measures
+    said, spaces = advice(found), (found.before, *found.after)
+    ladders = []
+    for field, heading, remark, write in _REPAIRED:
+        numbers = {each.label: getattr(each, field) for each in spaces}
+        ladders.append(numbers_panel(numbers, (MEASURES[field],), heading, remark, write))
+    asks = "Where do they lie, now and after each repair?"
     return [
-        Section(
-            name, Family(heading, asks, ()), panels, words=texts[name],
-            key=dict(KEY) if name in ("space", "repair") else {},
-            explained=explanations(unique(m for panel in panels for m in panel.measures), told),
-        )
-        for name, heading, asks, every in shown
-        if (panels := [panel for panel in every if panel.filled]) or texts[name]
+        *section("space", "Cosines", asks, [cosine_panel(spaces)], told, words=_listed(said, "space"),
+                 key=_KEY, wordy=True),
+        *section("do", PARTS["do"], "", (), told, words=_listed(said, "do", "unknown"), wordy=True),
+        *section("cause", PARTS["cause"], "Dimensions and tokens", _causes(found), told,
+                 words=_listed(said, "cause"), wordy=True),
+        *section("repair", "What each repair would change", _SHOWN_OF, ladders, told, key=_KEY),
     ]  # fmt: skip
 
 
-def _listed(said: list[Said], *parts: str) -> str:
+def _listed(said: Sequence[Said], *parts: str) -> str:
     """Sentences a line each, with what is to be typed in quotes."""
     lines = [re.sub(r"`([^`]+)`", r"“\1”", one.text) for one in said if one.part in parts]
     return "\n".join(f"• {line}" for line in lines) if len(lines) > 1 else "".join(lines)
@@ -79,17 +78,88 @@ def _listed(said: list[Said], *parts: str) -> str:
 def _causes(found: Findings) -> list[Panel]:
     # a share of a mean cosine that may be 0 is any number
     few = found.dimensions if found.crowded else ()
-    shares = [(f"dimension {each.which}", each.alone, AS_IS) for each in few]
-    cosines = [
-        ("rarer tokens", found.tokens.rarer, AS_IS),
-        ("frequent tokens", found.tokens.frequent, AS_IS),
-        ("content tokens", found.tokens.cosine, AS_IS),
-        ("all tokens", found.all_tokens.cosine, AS_IS),
-        ("these vectors", found.before.cosine, AS_IS),
-    ]
+    shares = {f"dimension {each.which}": each.alone for each in few}
+    cosines = {
+        "rarer tokens": found.tokens.rarer, "frequent tokens": found.tokens.frequent,
+        "content tokens": found.tokens.cosine, "all tokens": found.all_tokens.cosine,
+        "these vectors": found.before.cosine,
+    }  # fmt: skip
     names, remark = ("dimension_share", "dimension_share_joined"), "grey: a direction that prefers none"
-    made = numbers_panel(shares, names, "Share of the mean cosine", remark, percent)
-    if found.tokens.cosine.known:
-        bands = ("mean_cosine_rare", "mean_cosine_frequent", "mean_cosine_between")
-        made += numbers_panel(cosines, bands, "Mean cosine", "", short)
-    return made
+    bands = ("mean_cosine_rare", "mean_cosine_frequent", "mean_cosine_between")
+    return [
+        numbers_panel(shares, names, "Share of the mean cosine", remark, percent, _AS_IS),
+        numbers_panel(cosines if found.tokens.cosine.known else {}, bands, "Mean cosine", "", short, _AS_IS),
+    ]
+
+
+def cosine_panel(every: Sequence[Space]) -> Panel:
+    """The quantiles of the cosines, a line for each space."""
+    spaces = [space for space in every if space.quantiles[50].known]
+    series = []
+    for at, space in enumerate(spaces):
+        for low, high, width, opacity in _BARS:
+            x = [space.quantiles[end].value for end in (low, high)]
+            bar = Series(
+                space.label, x, [-at, -at], colour=_colour(space.label), width=width, opacity=opacity
+            )
+            series.append(replace(bar, keyed=False))
+        series.append(
+            Series(
+                "median", [space.quantiles[50].value], [-at], style="dots", told=[_quantiles(space)],
+                mark="line-ns", size=16, colour=PAPER, opacity=1, keyed=False,
+            )
+        )  # fmt: skip
+    reached = [0.0, *(s.quantiles[end].value for s in spaces for end in (1, 99))]
+    aside = 0.03 * (max(reached) - min(reached))
+    ends = min(reached) - aside, max(reached) + aside
+    axis = Axis("cosine of two vectors", ends, grid=True, most=6)  # more run into each other on a phone
+    rows = [(-float(at), space.label) for at, space in enumerate(spaces)]
+    up = Axis(range=(0.4 - len(rows), 0.6), ticks=rows, rows=True, grid=False)
+    height = _ENDS + _LINE * len(spaces)
+    chart = Chart("", axis, up, series, uprights=((0.0, ""),), height=height, margin={"b": 48})
+    return Panel(("cosine_quantile_95",), "Cosines of pairs", _QUANTILES, chart)
+
+
+def numbers_panel(
+    numbers: Mapping[str, Reading],
+    measures: tuple[str, ...],
+    heading: str,
+    remark: str,
+    write: Callable[[float], str],
+    colour: Pair | None = None,
+) -> Panel:
+    """Numbers by name as dots with their intervals and nulls; else each in the `colour` of its space."""
+    known = {name: number for name, number in numbers.items() if number.known}
+    dots = [
+        Dot(at, name, number, colour or _colour(name), _telling(number, name))
+        for at, (name, number) in enumerate(known.items())
+    ]
+    reached = [x for n in known.values() for x in (n.value, n.low, n.high, n.null) if x == x]
+    low, high = min([0.0, *reached]), max([0.0, *reached])
+    high = high if high > low else 1.0
+    written = [write(number.value) for number in known.values()]
+    wide = (high - low) / (1 - _ROOM * max(map(len, written), default=0))
+    axis = Axis(range=(low - 0.04 * wide, low + wide), most=5)
+    height = _ENDS - 20 + _SMALL * len(known)
+    chart = rows_of_dots(
+        [*known], dots, axis, size=8, height=height, margin={"b": 30}, numbers=written, keyed=False
+    )
+    return Panel(measures, heading, remark, chart)
+
+
+def _colour(label: str) -> Pair:
+    return _KEY.get(label, _REPAIR)
+
+
+def _quantiles(space: Space) -> Told:
+    lines = []
+    for per_cent, number in space.quantiles.items():
+        ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
+        lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
+    return Told(space.label, "", lines)
+
+
+def _telling(number: Reading, name: str) -> Told:
+    lines = [f"95 % interval {number.low:.6g} to {number.high:.6g}"] if number.bounded else ["no interval"]
+    lines += [f"null {number.null:.6g}"] if number.null == number.null else []
+    return Told(f"{number.value:.6g}", f"  {name}", [*lines, f"n {number.n:,}"])

@@ -1,29 +1,31 @@
 """The page of an untrained block: every quantity along the norm of the bias, sub-layers apart, histograms.
 
-It is given `lines`: one a norm, bias, site and measure, the mean over seeds with its interval. Decided here:
-a bias N stands at log(1 + N), so that 0 has a place; a norm keeps its colour on the whole page; where panels
-of one norm show several stages or biases, those have shades of their own and the panel its own key.
+Decided here: a bias N stands at log(1 + N), so that 0 has a place; a norm keeps its colour on the whole page,
+and what a panel of one norm shows has shades and a key of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
 
-from isoscope.kinds.block.figures import PASSED, SCORES, along_bias, histograms, passes, stages, units_of
-from isoscope.kinds.block.sentences import finding, finding_of_norms
+from isoscope.kinds.block.screen import finding, finding_of_norms
+from isoscope.kinds.sections import panel_of, section
 from isoscope.lab.block.seeds import over_seeds
-from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Chart
-from isoscope.show.colours import MODELS, Pair
+from isoscope.show.charts import Axis, Chart, Series
+from isoscope.show.charts import Told as Hover
+from isoscope.show.colours import MODELS, Pair, sequence
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Family, Told, title_of
-from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.measures import title_of
+from isoscope.show.page.section import Section
 
-_ENDS = (("layer", 0, "enters"), ("layer", 1, "leaves"))
+_PASSED = "iterated"
+_ENDS = {0: "enters", 1: "leaves"}
+_SCORES = {"score": "Scores", "within row": "Scores less the mean of their row"}
+_VECTORS = ("mean_cosine", "mean_norm", "relative_drift")
 _ATTENTION = (
     "normalised_entropy", "score_std", "score_std_pooled", "largest_weight", "smallest_weight", "drift_share",
     "normalised_entropy_without_drift", "score_mean",
@@ -32,93 +34,58 @@ _HOW = (
     "One block with random weights. To every vector that enters the same bias is added, whose norm stands "
     "below each figure; at 0 there is none. A dot is the mean over seeds, its bar the 95 % interval."
 )
-Key = Mapping[str, Pair]
 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     rows = folder.frame()
-    lines = over_seeds(rows)
-    said = (finding(lines), finding_of_norms(rows))
-    return block_page(folder.run, rows, folder.facts(), folder.points(), lines, *said)
+    said = finding(over_seeds(rows))
+    return page(folder.run, rows, folder.facts(), sections=sections_of(folder), said=said)
 
 
 def sections_of(folder: RunFolder) -> list[Section]:
-    """The sections of the page."""
-    return block_sections(over_seeds(folder.frame()), folder.points(), folder.facts(), folder.run.measures)
-
-
-def block_page(
-    run: Run,
-    rows: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
-    points: pd.DataFrame,
-    lines: pd.DataFrame,
-    said: str,
-    of_norms: str,
-) -> str:
-    """The text of `report.html`; `said` is its headline, and `of_norms` what is said of many passes."""
-    sections = block_sections(lines, points, facts, run.measures, of_norms)
-    return page(run, rows, facts, sections=sections, said=said)
-
-
-def block_sections(
-    lines: pd.DataFrame,
-    points: pd.DataFrame,
-    facts: Mapping[str, Mapping[str, object]],
-    told: Told,
-    of_norms: str = "",
-) -> list[Section]:
     """What enters and leaves, attention, sub-layers, norms under many passes, histograms of the scores."""
+    rows, points, facts, told = folder.frame(), folder.points(), folder.facts(), folder.run.measures
+    lines, of_norms = over_seeds(rows), finding_of_norms(rows)
     norms = [str(norm) for norm in lines["norm"].drop_duplicates()]
     colours = {norm: MODELS[i % len(MODELS)] for i, norm in enumerate(norms)}
-    ends = [
-        Panel(
-            (measure,),
-            f"{title_of(measure, told)}: what {word}",
-            "",
-            along_bias(_at(lines, kind, layer, measure), "norm", colours),
-        )
-        for measure in ("mean_cosine", "mean_norm", "relative_drift")
-        for kind, layer, word in _ENDS
-    ]
+    key = colours if len(colours) > 1 else {}
     attention = [
-        Panel((measure,), title_of(measure, told), "", along_bias(own, "norm", colours))
-        for measure in _ATTENTION
-        if len(own := _at(lines, "attention", 1, measure))
+        panel_of(m, told, along_bias(_at(lines, "attention", 1, m), "norm", colours)) for m in _ATTENTION
     ]
+    ends = [
+        Panel((m,), f"{title_of(m, told)}: what {word}", "",
+              along_bias(_at(lines, "layer", layer, m), "norm", colours))
+        for m in _VECTORS
+        for layer, word in _ENDS.items()
+    ]  # fmt: skip
     staged = [
-        _panel(measure, f"{title_of(measure, told)} · {norm}", stages(lines, norm, measure))
+        _keyed(m, f"{title_of(m, told)} · {norm}", stages(lines, norm, m))
         for norm in norms
-        for measure in ("mean_cosine", "mean_norm")
+        for m in ("mean_cosine", "mean_norm")
     ]
-    passed = lines[lines["kind"] == PASSED]
+    passed = lines[(lines["kind"] == _PASSED) & (lines["measure"] == "mean_norm")]
     again = [
-        _panel("mean_norm", f"Mean norm · {norm}", passes(lines, norm))
+        _keyed("mean_norm", f"Mean norm · {norm}", passes(passed[passed["norm"] == norm]))
         for norm in map(str, passed["norm"].drop_duplicates())
     ]
     scores = [
-        _panel("score_std", f"{title} · {norm}", histograms(points, units, series))
+        _keyed("score_std", f"{title} · {norm}", histograms(points, units_of(facts, norm), series))
         for norm in norms
-        if (units := units_of(facts, norm))
-        for series, title in SCORES.items()
+        for series, title in _SCORES.items()
     ]
-    made: tuple[tuple[str, str, str, list[Panel], Key], ...] = (
-        ("attention", "Attention", "What does a common bias of its inputs make of it?", attention, colours),
-        ("ends", "In and out", "What does it make of the vectors?", ends, colours),
-        ("stages", "Sub-layers", "Where in the block does it happen?", staged, {}),
-        ("passes", "Passes", "Where do norms lead when a block is fed what it gave?", again, {}),
-        ("scores", "Scores", "How are they spread, in one sequence?", scores, {}),
-    )
-    words = {"ends" if passed.empty else "passes": of_norms, "attention": _HOW}
-    measures = {"ends": ("mean_cosine", "mean_norm", "relative_drift"), "attention": _ATTENTION}
     return [
-        Section(
-            name, Family(heading, asks, ()), panels, words=words.get(name, ""),
-            key=key if len(key) > 1 else {}, explained=explanations(measures.get(name, ()), told),
-        )
-        for name, heading, asks, every, key in made
-        if (panels := [panel for panel in every if panel.filled])
+        *section("attention", "Attention", "What does a common bias of its inputs make of it?", attention,
+                 told, words=_HOW, key=key, explained=_ATTENTION),
+        *section("ends", "In and out", "What does it make of the vectors?", ends, told,
+                 words="" if again else of_norms, key=key, explained=_VECTORS),
+        *section("stages", "Sub-layers", "Where in the block does it happen?", staged, told,
+                 explained=()),
+        *section("passes", "Passes", "Where do norms lead when a block is fed what it gave?", again, told,
+                 words=of_norms, explained=()),
+        *section("scores", "Scores", "How are they spread, in one sequence?", scores, told, explained=()),
     ]  # fmt: skip
 
 
@@ -126,7 +93,74 @@ def _at(lines: pd.DataFrame, kind: str, layer: int, measure: str) -> pd.DataFram
     return lines[(lines["kind"] == kind) & (lines["layer"] == layer) & (lines["measure"] == measure)]
 
 
-def _panel(measure: str, heading: str, chart: Chart) -> Panel:
+def _keyed(measure: str, heading: str, chart: Chart) -> Panel:
     """A panel with its own key."""
     key = {one.name: one.colour for one in chart.series if one.colour and one.keyed}
     return Panel((measure,), heading, chart.remark, chart, tuple(key.items()))
+
+
+def along_bias(own: pd.DataFrame, by: str, colours: Mapping[str, Pair]) -> Chart:
+    """Curves along the bias, one for each value of the column `by`, with their intervals over seeds."""
+    series = []
+    for name, pair in colours.items():
+        mine = own[own[by] == name].sort_values("bias")
+        if len(mine):
+            names = [f"{name}, bias norm {bias:g}" for bias in mine["bias"]]
+            series.append(_curve(name, [math.log1p(bias) for bias in mine["bias"]], mine, pair, names))
+    ticks = [(math.log1p(bias), f"{bias:g}") for bias in sorted(own["bias"].unique())]
+    return Chart("", Axis("norm of the bias", ticks=ticks), Axis(floor=True), series)  # rounding is no curve
+
+
+def _curve(name: str, x: list[float], own: pd.DataFrame, pair: Pair, names: list[str]) -> Series:
+    values, lows, highs, counts = (own[column].tolist() for column in ("value", "low", "high", "n"))
+    told = []
+    for label, value, low, high, n in zip(names, values, lows, highs, counts, strict=True):
+        ends = f"95 % interval {low:.6g} to {high:.6g}, " if not math.isnan(low) else "no interval, "
+        told.append(Hover(f"{value:.6g}", f"  {label}", [f"{ends}{n} seed{'' if n == 1 else 's'}"]))
+    return Series(name, x, values, lows, highs, "curve", told, colour=pair, width=1.8, bar=1.4)
+
+
+def stages(lines: pd.DataFrame, norm: str, measure: str) -> Chart:
+    """One quantity at every stage of the block along the bias; a stage has one colour under every norm."""
+    own = lines[(lines["measure"] == measure) & ~lines["kind"].isin((_PASSED, "attention"))]
+    named = own["kind"].where(own["kind"] != "layer", own["layer"].map(_ENDS)).str.replace("_", " ")
+    own = own.assign(stage=named)
+    inner = [str(stage) for stage in named.drop_duplicates() if stage not in _ENDS.values()]
+    names = ["enters", *inner, "leaves"]
+    colours = dict(zip(names, sequence(len(names)), strict=True))
+    return along_bias(own[own["norm"] == norm], "stage", colours)
+
+
+def passes(own: pd.DataFrame) -> Chart:
+    """Mean norms pass by pass, a curve for each bias."""
+    biases = sorted(own["bias"].unique())
+    series = []
+    for bias, pair in zip(biases, sequence(len(biases)), strict=True):
+        mine, name = own[own["bias"] == bias].sort_values("layer"), f"bias {bias:g}"
+        series.append(_curve(name, [float(at) for at in mine["layer"]], mine, pair, [name] * len(mine)))
+    there = [float(value) for value in own["value"] if math.isfinite(value)]
+    if not there or min(there) <= 0:
+        return Chart("", Axis("passes"), Axis(), series)
+    ends = math.log10(min(there)) - 0.1, math.log10(max(there)) + 0.1
+    return Chart("", Axis("passes"), Axis(range=ends, log=True), series, remark="log scale")
+
+
+def units_of(facts: Mapping[str, Mapping[str, object]], norm: str) -> dict[str, str]:
+    """The units of the first seed under a norm, in order of their bias, and what each is called."""
+    own = sorted(
+        (float(str(known["bias norm"])), unit)
+        for unit, known in facts.items()
+        if known.get("norm") == norm and known.get("seed") == 0 and "bias norm" in known
+    )
+    return {unit: f"bias {bias:g}" for bias, unit in own}
+
+
+def histograms(points: pd.DataFrame, units: Mapping[str, str], series: str) -> Chart:
+    """The histograms of the scores, one per unit: as they are, or less the mean of their row."""
+    drawn = []
+    for (unit, name), pair in zip(units.items(), sequence(len(units)), strict=True):
+        own = points[(points["unit"] == unit) & (points["series"] == series)]
+        x, y = own["x"].tolist(), own["y"].tolist()
+        drawn.append(Series(name, x, y, style="steps", colour=pair, pattern=Hover("", name)))
+    axes = Axis("score"), Axis("density", log=True)
+    return Chart("", *axes, drawn, uprights=((0.0, ""),), remark="log scale")

@@ -1,31 +1,35 @@
-"""The terminal output of a contrast: a table of arms × quantities, and what was found."""
+"""What a contrast says: a table of arms × quantities, and which arms lie higher, lower or are alike."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
 
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
-from isoscope.kinds.contrast.fitted import fitted
-from isoscope.kinds.contrast.sentences import as_they_came, finding
-from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of, records, rows_of
-from isoscope.lab.contrast.fit import Fitted
+from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of
+from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.store import RunFolder
-from isoscope.show.measures import Told, title_of
+from isoscope.show.measures import Told, name_of, title_of
 
+LAYER = "Mean over layers"
+CHANCE = "Intervals are not corrected for their number: of twenty arms that do not differ, one seems to."
+_FIRST = {
+    "At the same entropy": ("relative_drift", "mean_cosine_between", "drift_share", "loss"),
+    "": ("loss", "probe_accuracy", "normalised_entropy", "relative_drift", "mean_cosine_between"),
+}
+"""The quantities of the headline, in order: at matched entropy, and of arms as they came."""
 _MOST = 6  # quantities in the table; the page has all
 _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table of differences from the reference, and the sentence on them."""
-    rows = rows_of(folder, "no trial yet; `isoscope contrast` makes them.")
-    found, notes, told = fitted(folder), notes_of(folder.facts()), folder.run.measures
+    found, told = fitted(folder), folder.run.measures
     tables = (_table(found, told),) if len(found.differences) else ()
-
-    def json() -> dict[str, object]:
-        return {"notes": list(notes), "differences": records(found.differences), "rows": rows}
-
-    return Screen((*tables, finding(found.differences, found.arms, told)), json, notes)
+    shown = (*tables, finding(found.differences, found.arms, told))
+    return Screen(shown, notes_of(folder.facts()), {"differences": found.differences})
 
 
 def _table(found: Fitted, told: Told) -> Table:
@@ -41,7 +45,7 @@ def _table(found: Fitted, told: Told) -> Table:
     if as_they_came(found.differences):
         own = found.points[(found.points["layer"] == 0) & (found.points["arm"] == found.arms[0])]
         means = own.groupby("measure")["value"].mean()
-        lines.append((f"{found.arms[0]}: its own", *(_mean(means.get(name)) for name in measures)))
+        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, nan)) for name in measures)))
     for arm in found.arms[1:]:
         cells = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
         lines.append((arm, *(cells.get(measure, "") for measure in measures)))
@@ -49,15 +53,93 @@ def _table(found: Fitted, told: Told) -> Table:
     return Table((Column("arm", right=False), *columns), tuple(lines), caption=caption)
 
 
-def _mean(value: float | None) -> str:
-    return ABSENT if value is None or pd.isna(value) else short(value)
-
-
 def _cell(line: pd.Series) -> str:
     """Value and interval, marked where that excludes 0; the spread of the seeds where there is none."""
     if pd.isna(line["value"]):
         return ABSENT
-    bounded = pd.notna(line["low"])
-    low, high = (line["low"], line["high"]) if bounded else (line["least"], line["most"])
+    low, high, bounded = reach(line)
     mark = "*" if bounded and not low <= 0 <= high else ""
     return f"{short(line['value'], 2)}{mark}\n[{short(low, 2)}, {short(high, 2)}]"
+
+
+def fitted(folder: RunFolder) -> Fitted:
+    """Points, lines and differences of the trials in a folder, its arms in the order they were asked for."""
+    facts = folder.facts().values()
+    places = {(int(str(known["place"])), str(known["arm"])) for known in facts if "place" in known}
+    arms = [arm for _, arm in sorted(places)]
+    return fit(folder.frame(), str(folder.run.question["reference"]), arms)
+
+
+def reach(line: pd.Series) -> tuple[float, float, bool]:
+    """The interval of a difference, or where it has none how far its seeds reach; and whether it has one."""
+    bounded = bool(pd.notna(line["low"]))
+    return (line["low"], line["high"], True) if bounded else (line["least"], line["most"], False)
+
+
+def as_they_came(differences: pd.DataFrame) -> bool:
+    """Whether arms were driven to no entropy, and are compared at none."""
+    return bool(differences["at"].isna().all() and differences["value"].notna().any())
+
+
+def finding(differences: pd.DataFrame, arms: Sequence[str], told: Told) -> str:
+    """The headline: the first quantity in which an arm differs from the reference, else that none does."""
+    whole = differences[(differences["layer"] == 0) & differences["value"].notna()]
+    asked = whole[~whole["control"].astype(bool)]  # controls are not what is asked about
+    if asked.empty:
+        reference = arms[0] if arms else "another"
+        return f"Nothing can be compared: no arm has seeds and entropies in common with {reference}."
+    if asked["low"].isna().all():
+        few = f"Too few seeds for an interval ({int(asked['n'].max())})"
+        return f"{few}: no arm can be compared with {arms[0]}."
+    where = "" if as_they_came(differences) else "At the same entropy"
+    for measure in _FIRST[where]:
+        own = asked[asked["measure"] == measure]
+        if _sure(own).any():
+            the = f"{where} the" if where else "The"
+            return f"{the} {name_of(measure, told)} is {_sides(own[_sure(own)])} than with {arms[0]}."
+    no = f"{where}, no" if where else "No"
+    names = ", ".join(name_of(measure, told) for measure in _FIRST[where])
+    return f"{no} arm is distinguishable from {arms[0]} ({names})."
+
+
+def findings(differences: pd.DataFrame, told: Told) -> list[str]:
+    """A sentence per quantity that an arm shares with the reference: who differs, and who does not."""
+    found = []
+    somewhere = differences.groupby("measure")["value"].transform("count") > 0
+    shown = differences[somewhere] if somewhere.any() else differences
+    for measure, own in shown.groupby("measure", sort=False):
+        sure, known, bounded = _sure(own), own["value"].notna(), own["low"].notna()
+        parts = [_sides(own[sure])] if sure.any() else []
+        unsure = {"indistinguishable": own[~sure & known & bounded], "too few seeds": own[known & ~bounded]}
+        parts += [f"{why}: {', '.join(part['arm'])}" for why, part in unsure.items() if len(part)]
+        for note, lost in own[~known].groupby("note", sort=False):
+            parts.append(f"no number: {', '.join(lost['arm'])} ({str(note) or 'no seed in common'})")
+        found.append(f"{title_of(str(measure), told)}: {'; '.join(parts)}.")
+    return found
+
+
+def span(differences: pd.DataFrame) -> str:
+    """Where the arms are compared."""
+    if as_they_came(differences):
+        return "Arms were not matched, so they differ in entropy as well."
+    ranges = differences[differences["range_low"].notna() & (differences["note"] == "")]
+    if ranges.empty:
+        return "Not all arms have a range of entropies in common; none is shaded."
+    low, high = short(float(ranges["range_low"].min())), short(float(ranges["range_high"].max()))
+    return f"Shaded: the entropies that all arms reached, {low} to {high}; arms are compared in the middle."
+
+
+def _sure(differences: pd.DataFrame) -> pd.Series:
+    return (differences["low"] > 0) | (differences["high"] < 0)
+
+
+def _sides(own: pd.DataFrame) -> str:
+    """Who lies lower and who higher, each with its interval."""
+    sides = []
+    for word, part in (("lower", own[own["value"] < 0]), ("higher", own[own["value"] > 0])):
+        each = [
+            f"{arm} ({short(value, 2)} [{short(low, 2)}, {short(high, 2)}])"
+            for arm, value, low, high in part[["arm", "value", "low", "high"]].itertuples(index=False)
+        ]
+        sides += [f"{word} with {', '.join(each)}"] if each else []
+    return " and ".join(sides)

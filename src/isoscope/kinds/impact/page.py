@@ -1,14 +1,26 @@
-"""The page of an impact: anisotropy against score, each repair an arrow; every change with its interval."""
+"""The page of an impact: anisotropy against score, each repair an arrow; every change with its interval.
+
+Decided here: a repair keeps its colour in all charts, and so do the vectors as they are. The bar at the head
+of an arrow is the paired 95 % interval of the change, laid on the score before.
+"""
 
 from __future__ import annotations
 
-from isoscope.kinds.impact import effects as impact
-from isoscope.kinds.impact.figures import arrows, changes, colours_of
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from isoscope.kinds.impact import screen as impact
+from isoscope.kinds.impact.screen import AS_IT_IS, Effect, by_score
+from isoscope.kinds.sections import panel_of, section
 from isoscope.results.store import RunFolder
+from isoscope.show.charts import Chart, Series, turned
+from isoscope.show.charts import Told as Hover
+from isoscope.show.colours import Pair
+from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Family, title_of
-from isoscope.show.page.page import page
-from isoscope.show.page.section import Section, explanations, section_of
+from isoscope.show.measures import Told, title_of
+from isoscope.show.page.section import Section, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
@@ -18,10 +30,15 @@ _SIGNS = (
     "where it does not, and a square where the repair cannot matter."
 )
 _GEOMETRY = ("directions", "drift", "spectrum")
+_HEIGHT = 280
+Looks = Mapping[str, tuple[Pair, str, str]]
+"""The colour, mark and dash of the vectors as they are and of every repair."""
 
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
+    from isoscope.show.page.page import page  # charts are made without a renderer
+
     rows = impact.ordered(folder)
     shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
     said = impact.headline(impact.effects(rows), folder.run.measures)
@@ -31,31 +48,72 @@ def page_of(folder: RunFolder) -> str:
 def sections_of(folder: RunFolder) -> list[Section]:
     """Arrows, changes site by site, then the geometry along the layers."""
     rows, told = impact.ordered(folder), folder.run.measures
-    found, sections = impact.effects(rows), list[Section]()
-    shared, sites = colours_of(found), impact.places(found)
-    repaired = {name: pair for name, pair in shared.items() if name != impact.AS_IT_IS}
-    charts = arrows(found, told)
-    if charts:
-        family = Family("Anisotropy and score", "Does a rounder cloud serve better?", ())
-        panels = [Panel((), chart.title, chart.remark, chart) for chart in charts]
-        main = unique([impact.ACROSS, *(each.measure for each in found if each.main)])
-        words, explained = f"{impact.finding(found, told)}\n{_SIGNS}\n{_CHANCE}", explanations(main, told)
-        sections.append(Section("arrows", family, panels, words=words, key=shared, explained=explained))
-    scores = impact.by_score(found)
+    found = impact.effects(rows)
+    names = unique([AS_IT_IS, *(each.repair for each in found)])  # in the order of the models of other pages
+    looks = {name: turned(at) for at, name in enumerate(names)}
+    shared = {name: colour for name, (colour, *_) in looks.items()}
+    repaired = {name: pair for name, pair in shared.items() if name != AS_IT_IS}
+    sections = section(
+        "arrows", "Anisotropy and score", "Does a rounder cloud serve better?",
+        [Panel((), chart.title, chart.remark, chart) for chart in arrows(found, looks, told)], told,
+        words=f"{impact.finding(found, told)}\n{_SIGNS}\n{_CHANCE}", key=shared,
+        explained=unique([impact.ACROSS, *(each.measure for each in found if each.main)]),
+    )  # fmt: skip
+    scores, sites = by_score(found), unique(each.site for each in found)
     for site in sites:
-        here = {measure: effects for (place, measure), effects in scores.items() if place == site}
-        panels = [
-            Panel((m,), title_of(m, told), f"from {effects[0].before:.3g}", changes(effects, repaired))
-            for m, effects in here.items()
-        ]
-        panels = [panel for panel in panels if panel.filled]
-        if panels:
-            name = next(iter(here.values()))[0].site
-            asks, inner = "What did each repair change, and is that sure?", site not in (sites[0], sites[-1])
-            family = Family(name.capitalize(), asks, (), folded=inner)
-            explained = explanations([m for m, own in here.items() if not own[0].main], told)
-            name = name.replace(" ", "-")
-            sections.append(Section(name, family, panels, key=repaired, explained=explained))
+        here = {measure: own for (_, measure), own in scores.items() if own[0].site == site}
+        sections += section(
+            site.replace(" ", "-"), site.capitalize(), "What did each repair change, and is that sure?",
+            [panel_of(m, told, changes(o, repaired), f"from {o[0].before:.3g}") for m, o in here.items()],
+            told, key=repaired, explained=[m for m, own in here.items() if not own[0].main],
+            folded=site not in (sites[0], sites[-1]),
+        )  # fmt: skip
     scored = [m for m in rows["measure"].unique() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(scored)]
     return sections + [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
+
+
+def arrows(found: Sequence[Effect], looks: Looks, told: Told) -> list[Chart]:
+    """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
+    drawn = [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
+    return [
+        _arrows(own, looks, f"{title_of(measure, told)} · {own[0].site}")
+        for measure in unique(each.measure for each in drawn)
+        for (_, score), own in by_score(drawn).items()
+        if score == measure
+    ]
+
+
+def _arrows(own: Sequence[Effect], looks: Looks, title: str) -> Chart:
+    """The arrows of one task at one site, and the point that they leave from."""
+    x, y, colour = own[0].x[0], own[0].before, looks[AS_IT_IS][0]
+    told = [Hover(f"{y:.6g}", "  as it is")]
+    start = Series(AS_IT_IS, [x], [y], style="dots", told=told, colour=colour, size=8, opacity=1, keyed=False)
+    series = [*(_arrow(each, *looks[each.repair]) for each in own), start]
+    return Chart(title, "mean cosine", "score", series, height=_HEIGHT)
+
+
+def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:
+    low, high = each.before + each.by.low, each.before + each.by.high
+    ends = [f"95 % interval {low:.6g} to {high:.6g}"] if not math.isnan(low) else []
+    told = [
+        Hover(f"{each.before:.6g}", f"  {each.repair}", [f"at {each.x[0]:.6g}", "as it is"]),
+        Hover(f"{each.after:.6g}", f"  {each.repair}", [*ends, f"at {each.x[1]:.6g}", each.by.note]),
+    ]
+    return Series(
+        each.repair, each.x, (each.before, each.after), (math.nan, low), (math.nan, high), "arrow", told,
+        colour=colour, mark=mark, dash=dash, size=4,
+    )  # fmt: skip
+
+
+def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
+    """One score: a dot per repair with its interval."""
+    dots = []
+    for row, each in enumerate(own):
+        idle = each.verdict == "cannot matter"
+        told = Hover(each.told(), f"  {each.repair}", [each.by.note])
+        dots.append(
+            Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
+                hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
+        )  # fmt: skip
+    return rows_of_changes([each.repair for each in own], dots, "change")

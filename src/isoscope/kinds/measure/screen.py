@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from isoscope.kinds.measure.tables import all_tables
-from isoscope.kinds.screen import WIDTH, Screen, notes_of, rows_of
+from isoscope.kinds.screen import WIDTH, Screen, notes_of
 from isoscope.results.store import RunFolder
 from isoscope.show.say.words import headline
 
@@ -16,14 +16,12 @@ _MOST = 6  # sites that a note names
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """Tables of the rows in the folder, the headline, and notes."""
-    return measured(rows_of(folder, "no rows; measure into it first."), notes_of(folder.facts()), width)
+    return measured(folder.frame(), notes_of(folder.facts()), width)
 
 
 def measured(rows: pd.DataFrame, notes: Iterable[str], width: int = WIDTH) -> Screen:
     """Tables of these rows, the headline, and the notes with the readings that are undefined."""
-    every = (*notes, *undefined(rows))
-    shown = (*all_tables(rows, width), headline(rows))
-    return Screen(shown, lambda: {"notes": list(every), "rows": rows}, every)
+    return Screen((*all_tables(rows, width), headline(rows)), (*notes, *undefined(rows)))
 
 
 def undefined(rows: pd.DataFrame) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from isoscope.formatting import ABSENT, number
-from isoscope.kinds.screen import Column, Table, headed, spaced
+from isoscope.kinds.screen import Table, headed
 from isoscope.show import measures
+from isoscope.show.figures.step_axis import spaced
 from isoscope.show.say.words import LIVE
 from isoscope.sites import Site
 
@@ -26,29 +27,23 @@ _MOST_STEPS = 24  # lines of a table
 _REGIMES = 26  # columns the least that regimes are told in
 _ROUNDED = 1e-5  # a smaller drift is what rounding leaves of a mean that was taken away
 _WEIGHTS = (  # the tables of weights: title, which kinds stand in it, measures with the most important first
-    (
-        "queries and keys, the mean over heads", "*query_key",
-        ("trace", "frobenius", "spectrum_mean", "spectrum_variance", "symmetric_share"),
-    ),
-    (
-        "the same on data", "*query_key",
-        ("trace_on_data", "frobenius_on_data", "propagation_agreement", "walk_slope"),
-    ),
-    (
-        "vocabulary", "*_vocabulary*",
-        ("mean_cosine", "relative_drift", "isoscore", "partition_isotropy", "partition_isotropy_float32",
-         "partition_isotropy_unit", "singular_entropy"),
-    ),
-    (
-        "final norm", "norm",
-        ("norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
-         "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias"),
-    ),
-    (
-        "stages of the final norm", "norm_*",
-        ("mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy",
-         "effective_rank"),
-    ),
+    ("queries and keys, the mean over heads", "*query_key", (
+        "trace", "frobenius", "spectrum_mean", "spectrum_variance", "symmetric_share",
+    )),
+    ("the same on data", "*query_key", (
+        "trace_on_data", "frobenius_on_data", "propagation_agreement", "walk_slope",
+    )),
+    ("vocabulary", "*_vocabulary*", (
+        "mean_cosine", "relative_drift", "isoscore", "partition_isotropy", "partition_isotropy_float32",
+        "partition_isotropy_unit", "singular_entropy",
+    )),
+    ("final norm", "norm", (
+        "norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
+        "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias",
+    )),
+    ("stages of the final norm", "norm_*", (
+        "mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy", "effective_rank",
+    )),
 )  # fmt: skip
 _OF_WEIGHTS = (
     "value (null: random W of the same size, of ρ(t) the other heads' predictions; rows that point anywhere; "
@@ -65,10 +60,7 @@ def all_tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
 
 
 def tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
-    """One line per site; of several steps, one table per measure with a line per step.
-
-    Of several models each is shown at its last step.
-    """
+    """One line per site; of several steps, a table per measure; of several models, each at its last step."""
     probed = rows.revision.fillna("") != LIVE  # what a Monitor saw of batches that trained is on the page
     rows = rows[probed] if probed.any() else rows
     compared = rows[rows.kind == "comparison"]
@@ -112,16 +104,16 @@ def _over_sites(rows: pd.DataFrame, width: int) -> Table:
         names += [name for name in there if name not in names]
     caption = "value [95 % interval] (value of an isotropic cloud)"
     more = f"; the page shows all {len(there)} measures" if len(names) < len(there) else ""
-    return _sites(rows, names, width, "", intervals=1 if attended else len(names), caption=(caption, more))
+    return _sites(rows, names, width, intervals=1 if attended else len(names), caption=(caption, more))
 
 
 def _sites(
     rows: pd.DataFrame,
     names: Sequence[str],
     width: int,
-    title: str,
+    title: str = "",
     *,
-    intervals: int,
+    intervals: int = 0,
     caption: tuple[str, str] = ("", ""),
 ) -> Table:
     """One line per site and as many of these measures as fit, the first `intervals` with their interval.
@@ -129,18 +121,21 @@ def _sites(
     Where measures are left out, the caption says so between its two parts.
     """
     several, regimes = rows.model.nunique() > 1, names[0].startswith("trace")
+    beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}  # of block i with layer i
+    mine = rows[rows.measure.isin(names)].assign(line=rows.kind.replace(beside))
     lines: list[tuple[str, ...]] = []
-    rules, last = set(), ""
-    mine = _joined(rows[rows.measure.isin(names)])
-    for (model, kind, layer), part in mine.groupby(["model", "line", "layer"], dropna=False, sort=False):
-        cells = {row.measure: row for row in part.itertuples()}
-        values = [_cell(cells.get(name), at < intervals) for at, name in enumerate(names)]
-        first = next(cells[name] for name in names if name in cells)
-        if several and last not in ("", model):
-            rules.add(len(lines))
-        named = ["" if model == last else _short(str(model))] if several else []
-        lines.append((*named, _site(kind, layer), str(first.n), *values, str(first.tag).replace("_", " ")))
-        last = str(model)
+    rules = set()
+    for model, of_model in mine.groupby("model", sort=False):
+        rules.add(len(lines))
+        named = [_short(str(model))] if several else []
+        for (kind, layer), part in of_model.groupby(["line", "layer"], dropna=False, sort=False):
+            cells = {row.measure: row for row in part.itertuples()}
+            values = [_cell(cells.get(name), at < intervals) for at, name in enumerate(names)]
+            first = next(cells[name] for name in names if name in cells)
+            lines.append(
+                (*named, _site(kind, layer), str(first.n), *values, str(first.tag).replace("_", " "))
+            )
+            named = [""] if several else []
     left = ("model", "site") if several else ("site",)
     counted = "heads" if names[0] == "trace" else "n"
     columns = headed(left, (counted, *map(measures.heading_of, names)))
@@ -151,19 +146,10 @@ def _sites(
     taken = accumulate(widths, initial=1 + regimes * (3 + _REGIMES))
     fitting = max(sum(end <= width for end in taken) - 1, len(left) + 2)
     fewer = "; a wider terminal shows more" if fitting < len(columns) else ""
-    return Table(
-        (*columns[:fitting], *((Column("regimes", right=False, folds=True),) if regimes else ())),
-        tuple(line[:fitting] + (line[-1:] if regimes else ()) for line in lines),
-        title,
-        fewer.join(caption) if caption[0] else "",
-        frozenset(rules),
-    )
-
-
-def _joined(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the kind of the line they stand on: the attention of block i is on that of layer i."""
-    beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}
-    return rows.assign(line=rows.kind.replace(beside))
+    shown = [line[:fitting] + (line[-1:] if regimes else ()) for line in lines]
+    last = headed(("regimes",), folds=True) if regimes else ()
+    said = fewer.join(caption) if caption[0] else ""
+    return Table((*columns[:fitting], *last), tuple(shown), title, said, frozenset(rules - {0}))
 
 
 def _of_heads(rows: pd.DataFrame, width: int) -> list[Table | str]:
@@ -175,13 +161,11 @@ def _of_heads(rows: pd.DataFrame, width: int) -> list[Table | str]:
     layers, heads = mine.layer.nunique(), sorted(mine["head"].unique())
     if layers > _MOST_LAYERS or 15 + len(heads) * _HEAD > width:
         return ["The page has maps of the heads."]
-    lines = [
-        (
-            _site("attention", layer),
-            *(ABSENT if math.isnan(v) else f"{v:.2f}" for v in part.sort_values("head").value),
-        )
-        for layer, part in mine.groupby("layer")
-    ]
+    lines = []
+    for layer, part in mine.groupby("layer"):
+        values = part.sort_values("head").value
+        cells = (ABSENT if math.isnan(value) else f"{value:.2f}" for value in values)
+        lines.append((_site("attention", layer), *cells))
     title = f"{found[0].replace('_', ' ')} by head"
     return [Table(headed(("site",), map(str, heads)), tuple(lines), title, boxed=False)]
 
@@ -197,9 +181,8 @@ def _comparison(rows: pd.DataFrame, width: int) -> Table:
         told = [f"{number(float(cells.value[name]))}{between}({tests[name]})" for name in names]
         lines.append((_short(str(model)), str(cells.n.max()), *told))
     heads = ("layers", *(name.replace("_", "\n", 1).replace("_", " ") for name in names))
-    title = (
-        "does the mean cosine follow the drift from layer to layer? (p nominal: layers are not independent)"
-    )
+    asks = "does the mean cosine follow the drift from layer to layer?"
+    title = f"{asks} (p nominal: layers are not independent)"
     return Table(headed(("model",), heads, folds=True), tuple(lines), title)
 
 
@@ -211,7 +194,7 @@ def _over_steps(rows: pd.DataFrame, measure: str, width: int) -> Table:
         for step, kind, layer, value in zip(own.step, own.kind, own.layer, own.value, strict=True)
     }
     every, all_steps = list(dict.fromkeys(site for _, site in values)), sorted({step for step, _ in values})
-    sites = spaced(every, (width - 20) // (3 + max(map(len, every))))
+    sites = spaced(every, max(2, (width - 20) // (3 + max(map(len, every)))))
     steps = spaced(all_steps, _MOST_STEPS)
     loss = rows[rows.measure == "loss"]
     values |= {(int(step), "loss"): float(value) for step, value in zip(loss.step, loss.value, strict=True)}
@@ -255,14 +238,9 @@ def _cell(row: Any, interval: bool) -> str:
         return "0"
     if how.column and not column.bare and how.null == "chance" and not math.isnan(row.value + row.null):
         return f"{number(row.value)} (chance {number(row.null)})"
-    null = math.nan if column.bare else row.null
-    return bounded(row.value, null, row.low, row.high, interval=interval and column.interval)
-
-
-def bounded(value: float, null: float, low: float, high: float, *, interval: bool = True) -> str:
-    """A value with its interval or, without one, with its null where that is not 0."""
-    if math.isnan(value):
+    if math.isnan(row.value):
         return ABSENT
-    if interval and not math.isnan(low):
-        return f"{number(value)} [{number(low)}, {number(high)}]"
-    return number(value) if math.isnan(null) or null == 0 else f"{number(value)} ({number(null)})"
+    if interval and column.interval and not math.isnan(row.low):
+        return f"{number(row.value)} [{number(row.low)}, {number(row.high)}]"
+    bare = column.bare or math.isnan(row.null) or row.null == 0
+    return number(row.value) if bare else f"{number(row.value)} ({number(row.null)})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from isoscope.errors import IsoscopeError
 from isoscope.kinds.screen import WIDTH, Cell, Screen, Table, headed
 from isoscope.papers.paper import Judged, Paper, headline, judged
 from isoscope.papers.table import paper_of
@@ -13,26 +12,17 @@ _COLUMNS = headed(("claim", "expected", "found", "verdict"), folds=True)
 
 
 def claims_of(folder: RunFolder) -> tuple[Paper, list[Judged]]:
-    """The paper, and every claim of it that the folder has; without any, an error."""
+    """The paper, and every claim of it that the folder has."""
     paper = paper_of(str(folder.run.question["paper"]))
-    found = judged(paper, folder)
-    if not found:
-        raise IsoscopeError(
-            f"{folder.path} holds no claim yet; `isoscope reproduce {paper.name}` makes them."
-        )
-    return paper, found
+    return paper, judged(paper, folder)
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table of claims and how many held."""
     _, found = claims_of(folder)
-    said = headline(found)
-    table = Table(_COLUMNS, tuple(map(_line, found)), rules=frozenset(range(1, len(found))))
-
-    def json() -> dict[str, object]:
-        return {"verdicts": list(map(_verdict, found)), "headline": said, "rows": folder.frame()}
-
-    return Screen((table, said), json)
+    lines, said = tuple(map(_line, found)), headline(found)
+    table = Table(_COLUMNS, lines, rules=frozenset(range(1, len(found))))
+    return Screen((table, said), json={"verdicts": list(map(_verdict, found)), "headline": said})
 
 
 def _line(each: Judged) -> tuple[str | Cell, ...]:

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 
+from isoscope.kinds.sections import panel_of, section
 from isoscope.kinds.sweep.rows import CHANGES, STRAY, SweepRows, changes_of
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words
 from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map, Series
@@ -20,8 +21,8 @@ from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.figures.trajectories import HEIGHT as SMALL
 from isoscope.show.figures.trajectories import Depths, trajectory
-from isoscope.show.measures import Family, Told, title_of
-from isoscope.show.page.section import Section, explanations
+from isoscope.show.measures import Told, title_of
+from isoscope.show.page.section import Section
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
@@ -40,16 +41,13 @@ _KEY: tuple[tuple[str, Pair], ...] = (
 def between_sections(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> list[Section]:
     """The sections there are, in order: changes, checkpoints against each other, entropy with drift."""
     changes, checkpoints = _changes(swept, axis, told), _checkpoints(swept, axis, places, told)
-    sections = (changes, checkpoints, _correlations(swept.between, told))
-    return [section for section in sections if section is not None]
+    return [*changes, *checkpoints, *_correlations(swept.between, told)]
 
 
-def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
+def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> list[Section]:
     """At each step, in how many series a change may lie there."""
     changes = changes_of(swept.between)
     words = changes_words(swept.between, swept.facts.get("between", {}), told)
-    if not words:
-        return None
     key = tuple(zip(CHANGES, MEASURES, strict=False))
     spans = list(pairwise(axis.steps))
     x = [axis.at(step) for span in spans for step in span]
@@ -62,12 +60,13 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> Section | None:
     up = Axis("series", floor=True, most=5)
     chart = Chart("", across_steps(axis), up, series, height=SMALL, margin={"t": 20})
     panel = Panel(("jump",), "Where changes fall", "series whose interval covers the step", chart, key)
-    family = Family("Changes", "When does a measure jump or turn, and how sure is the place?", ())
-    explained = explanations((*CHANGES, STRAY), told)
-    return Section("changes", family, [panel] if changes else (), words=words, explained=explained)
+    return section(
+        "changes", "Changes", "When does a measure jump or turn, and how sure is the place?",
+        [panel] if changes else (), told, words=words, explained=(*CHANGES, STRAY), wordy=True,
+    )  # fmt: skip
 
 
-def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> Section | None:
+def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -> list[Section]:
     rows = swept.between
     pairs = rows[rows["measure"] == PAIRS].groupby(["kind", "layer"], dropna=False, sort=False)
     maps = [_matrix(group, swept.of.step_of) for _, group in pairs if group["value"].notna().any()]
@@ -78,23 +77,24 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
         shown = [r for r in readings if r.measure == measure]
         if any(r.known for r in shown):
             chart = trajectory(shown, axis, _with(places, shown), mapped=False)
-            lines.append(Panel((measure,), title_of(measure, told), chart.remark, chart))
-    if not maps and not lines:
-        return None
-    family = Family("Checkpoints against each other", "When is the final arrangement there?", ())
-    words, key = alike_words(rows), dict(_with(places, readings).key)
-    explained = explanations([m for m in (PAIRS, *_ALONG) if (rows["measure"] == m).any()], told)
-    return Section("checkpoints", family, lines, words=words, key=key, maps=maps, explained=explained)
+            lines.append(panel_of(measure, told, chart, chart.remark))
+    explained = [m for m in (PAIRS, *_ALONG) if (rows["measure"] == m).any()]
+    return section(
+        "checkpoints", "Checkpoints against each other", "When is the final arrangement there?", lines, told,
+        words=alike_words(rows), key=dict(_with(places, readings).key), maps=maps, explained=explained,
+    )  # fmt: skip
 
 
 def _placed(readings: list[SiteReading], places: Depths) -> list[SiteReading]:
     """With the places that the page's layers have; weights, which have none, in the colour of no layer."""
     at = {name: place for place, name in places.names.items()}
+    names = [r.site if r.layer is None else f"layer {r.layer}" for r in readings]
     return [
-        replace(r, kind="training", place=0) if r.kind == "weights"
-        else replace(r, place=at.get(r.site if r.layer is None else f"layer {r.layer}", r.place))
-        for r in readings
-    ]  # fmt: skip
+        replace(r, kind="training", place=0)
+        if r.kind == "weights"
+        else replace(r, place=at.get(name, r.place))
+        for r, name in zip(readings, names, strict=True)
+    ]
 
 
 def _with(places: Depths, readings: list[SiteReading]) -> Depths:
@@ -123,7 +123,7 @@ def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel:
     return Panel((PAIRS,), f"CKA of two checkpoints · {name}", "", chart)
 
 
-def _correlations(rows: pd.DataFrame, told: Told) -> Section | None:
+def _correlations(rows: pd.DataFrame, told: Told) -> list[Section]:
     """Entropy with drift: by layer as two curves, by head as maps, along training and of the changes."""
     names = {drift: [f"entropy_with_{drift}_drift{end}" for end in ("", "_changes")] for drift in _DRIFTS}
     readings = [r for r in read(rows[rows["measure"].isin([*chain(*names.values())])]) if r.known]
@@ -141,11 +141,8 @@ def _correlations(rows: pd.DataFrame, told: Told) -> Section | None:
             explained += pair
             chart = curves(layers, dict(_KEY), "layer", up=Axis(range=(-1.08, 1.08), ticks=ticks))
             panels.append(Panel((pair[0],), title, "", chart, _KEY))
-    if not panels and not maps:
-        return None
-    family = Family("Entropy and drift", "Does attention sharpen while queries and keys drift?", ())
     words = correlation_words(readings)
-    return Section(
-        "entropy-and-drift", family, panels, words=f"{words}\n{_CURVES}" if words else "", maps=maps,
-        explained=explanations(explained, told),
+    return section(
+        "entropy-and-drift", "Entropy and drift", "Does attention sharpen while queries and keys drift?",
+        panels, told, words=f"{words}\n{_CURVES}" if words else "", maps=maps, explained=explained,
     )  # fmt: skip

@@ -55,35 +55,17 @@ UNSEEN = Watching()
 def sweep(
     model: str | PathLike[str],
     *,
-    revisions: str | None = None,
-    what: str = "measure",
-    data: str | None = None,
-    limit: int | None = 64,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    tokens: str = "auto",
-    measures: Sequence[str] | None = None,
-    layers: str = "*",
-    heads: bool = False,
+    revisions: str | None = None, what: str = "measure", data: str | None = None, limit: int | None = 64,
+    max_length: int | None = None, batch_size: int = 16, tokens: str = "auto",
+    measures: Sequence[str] | None = None, layers: str = "*", heads: bool = False,
     counterfactual: bool = True,
-    length: int = 512,
-    config: str | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-    engine: str = "local",
-    workers: int | None = None,
-    threads: int = 1,
-    ray_address: str | None = None,
-    gpus_per_task: float = 0.0,
-    disk_budget: float = 50e9,
-    shard: tuple[int, int] = (0, 1),
-    strict: bool = False,
-    trust_remote_code: bool = False,
-    seed: int = 0,
-    memory: float = DEFAULT,
-    out: str | PathLike[str] | None = None,
+    length: int = 512, config: str | None = None, device: str | None = None, dtype: str = "float32",
+    engine: str = "local", workers: int | None = None, threads: int = 1,
+    ray_address: str | None = None, gpus_per_task: float = 0.0, disk_budget: float = 50e9,
+    shard: tuple[int, int] = (0, 1), strict: bool = False, trust_remote_code: bool = False,
+    seed: int = 0, memory: float = DEFAULT, out: str | PathLike[str] | None = None,
     watching: Watching = UNSEEN,
-) -> RunFolder:
+) -> RunFolder:  # fmt: skip
     """Measure the checkpoints of a training, once it is known whether they are what they claim to be.
 
     `model` is a folder of checkpoints, a run of `isoscope train`, or a hub id with `revisions`, a pattern
@@ -125,11 +107,9 @@ def sweep(
     findings = examine(checkpoints, known)
     watching.examined(checkpoints, findings, not all(each.sketch for each in known.values()))
     if strict and findings:
-        wrong = len({finding.checkpoint for finding in findings})
-        raise IsoscopeError(
-            f"{wrong} of {len(checkpoints)} checkpoints are not what they should be; nothing was measured. "
-            "Mend them, or leave --strict out."
-        )
+        wrong = f"{len({each.checkpoint for each in findings})} of {len(checkpoints)} checkpoints"
+        said = f"{wrong} are not what they should be; nothing was measured. Mend them, or leave --strict out."
+        raise IsoscopeError(said)
     cores = cpu_count() or 1
     if engine == "local" and at_once * threads > cores:  # that makes all of them slower
         wanted = f"{at_once} workers of {threads} thread{'s' * (threads > 1)}"
@@ -138,9 +118,8 @@ def sweep(
     jobs = waiting(folder, asked, mine, prints, findings)
     there, outcomes = len(mine) - len(jobs), list[Outcome]()
     with ExitStack() as open_:
-        shelf = None
-        if any(job.checkpoint.revision for job in jobs):
-            plan = [job.checkpoint for job in jobs]
+        shelf, plan = None, [job.checkpoint for job in jobs]
+        if any(each.revision for each in plan):
             shelf = open_.enter_context(Shelf(folder.path / "shelf", int(disk_budget), plan, ahead=at_once))
         if engine == "ray" and jobs:
             most = None if workers is None else at_once

@@ -1,8 +1,7 @@
 """Marks on figures along the steps: change points with their intervals, and the switch of the axis.
 
-A change is a mark on the line of its layer, a diamond where it jumps and a triangle where it turns, over a
-bar from one end of the 95 % interval of its place to the other. Of layers that are not drawn as lines no
-change is marked; all are in the rows of the unit `between`.
+A change is a mark on the line of its layer over a bar that is the 95 % interval of its place. Of layers that
+are not drawn as lines no change is marked; all are in the rows of the unit `between`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ SYMBOLS = {"jump": "diamond", "turn": "triangle-up"}
 SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 """The same marks as paths in a square of ten, for the key."""
 
-Found = tuple[Changed, int, SiteReading]
-"""A change, the step at which it is drawn, and the reading there."""
-
 
 def mark_changes(
     panel: Panel, changes: Sequence[Changed], readings: Sequence[SiteReading], axis: StepAxis, places: Depths
@@ -38,46 +34,32 @@ def mark_changes(
 def change_marks(
     changes: Sequence[Changed], own: Sequence[SiteReading], axis: StepAxis, places: Depths
 ) -> list[Series]:
-    """The intervals of the changes of these readings, and a mark for each on the line of its layer."""
+    """The intervals of the changes of these readings, and marks, a series a colour and kind of change."""
     lined = set(spaced(sorted({r.place for r in own}), MOST_LINES))
     at = {(r.measure, r.kind, r.layer, r.step): r for r in own if r.known and r.place in lined}
-    found: list[Found] = []
+    x, y = list[float | None](), list[float | None]()
+    groups: dict[tuple[Pair, str], list[tuple[float, float, Told]]] = {}
     for change in changes:
         step = min(axis.steps, key=lambda other: abs(axis.at(other) - axis.at(change.step)))
         reading = at.get((change.measure, change.kind, change.layer, step))
         if reading is not None:
-            found.append((change, step, reading))
-    return [_intervals(found, axis), *_marks(found, axis, places)] if found else []
-
-
-def _intervals(found: Sequence[Found], axis: StepAxis) -> Series:
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for change, _, reading in found:
-        x += [axis.at(change.low), axis.at(change.high), None]
-        y += [reading.value, reading.value, None]
-    return Series("95 % of its place", x, y, colour=INK, width=5, opacity=0.3, keyed=False)
-
-
-def _marks(found: Sequence[Found], axis: StepAxis, places: Depths) -> list[Series]:
-    """One series for each colour, so that a dark screen can swap it, and for each kind of change."""
-    groups: dict[tuple[Pair, str], list[Found]] = {}
-    for one in found:
-        pair = OWN if one[2].kind == "training" else places.colours[one[2].place]
-        groups.setdefault((pair, one[0].what), []).append(one)
-    return [
+            x += [axis.at(change.low), axis.at(change.high), None]
+            y += [reading.value, reading.value, None]
+            place = f"after step {change.low:,}, by step {change.high:,} (95 %)"
+            told = Told(f"{reading.site} {change.what}s", "", [place, change.words])
+            pair = OWN if reading.kind == "training" else places.colours[reading.place]
+            groups.setdefault((pair, change.what), []).append((axis.at(step), reading.value, told))
+    if not groups:
+        return []
+    intervals = Series("95 % of its place", x, y, colour=INK, width=5, opacity=0.3, keyed=False)
+    marks = [
         Series(
-            what, [axis.at(step) for _, step, _ in group], [reading.value for *_, reading in group],
-            style="dots", told=[_told(change, reading) for change, _, reading in group], colour=pair,
-            mark=SYMBOLS[what], size=9, opacity=1, edge=INK,
+            what, [x for x, _, _ in group], [y for _, y, _ in group], style="dots",
+            told=[told for *_, told in group], colour=pair, mark=SYMBOLS[what], size=9, opacity=1, edge=INK,
         )
         for (pair, what), group in groups.items()
     ]  # fmt: skip
-
-
-def _told(change: Changed, reading: SiteReading) -> Told:
-    place = f"after step {change.low:,}, by step {change.high:,} (95 %)"
-    return Told(f"{reading.site} {change.what}s", "", [place, change.words])
+    return [intervals, *marks]
 
 
 def switchable(panel: Panel, axis: StepAxis) -> Panel:

@@ -1,7 +1,6 @@
 """What the page of a sweep reads of its folder: all steps of sites, and of heads only what it draws.
 
-Decided here: rows of heads are read at the steps that are drawn, and of the measures that maps show, so that
-a sweep of 1,000 checkpoints of 1,536 heads is not turned into a table of millions.
+Rows of heads are read at the steps that are drawn, of the measures that maps show: all would be millions.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import pandas as pd
 
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
+from isoscope.show.figures.albums import Album, Line
+from isoscope.show.figures.clouds import AXES, album
 from isoscope.show.figures.maps import ALONG
 from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
 from isoscope.show.measures import MAPS
@@ -22,6 +23,7 @@ from isoscope.show.readings import read
 
 CHANGES = ("jump", "turn")
 STRAY = "stray"
+_PREFIX = "steps "
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,28 @@ def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Ch
             low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
             found.append(Changed(r.tag, r.about, r.kind, r.layer, int(r.value), low, high, r.note))
     return found
+
+
+def moving_album(points: pd.DataFrame, rows: pd.DataFrame) -> Album[list[Line]] | None:
+    """The album of queries and keys whose steps can be played; None where no checkpoint kept them."""
+    found = by_step(points)
+    return album(found, rows) if len(found) else None
+
+
+def by_step(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of all steps as if each step had been drawn alone: its unit is the step."""
+    own = points[points["picture"].astype(str).str.startswith(_PREFIX)]
+    if own.empty:
+        return own
+    own = own.assign(picture=own["picture"].str.removeprefix(_PREFIX))
+    own = own[own["picture"].isin(list(AXES))]
+    share, parts = own[own["series"] == "share"], own[own["series"] != "share"]
+    named = parts["series"].str.rsplit(" ", n=1, expand=True)
+    steps = named[1].astype(int)
+    units = steps.map("step {:06d}".format)  # as an album takes it for a step
+    parts = parts.assign(series=named[0], unit=units).iloc[steps.argsort(kind="stable")]
+    shares = [share.assign(unit=unit) for unit in sorted(set(units))]
+    return pd.concat([parts, *shares], ignore_index=True)
 
 
 def _findings(facts: Mapping[str, Mapping[str, object]]) -> tuple[tuple[Finding, ...], bool]:

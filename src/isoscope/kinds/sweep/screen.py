@@ -12,17 +12,12 @@ _MOST_STEPS = 24  # the page has more, and the folder has all
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
-    """Tables of some steps and the headline; `json` reads the rows of all steps and heads."""
+    """Tables of some steps and the headline; `--json` prints all notes."""
     of = trajectory(folder)
     if not of.units:
         return measure.screen_of(folder, width)
-
-    def json() -> dict[str, object]:
-        rows = folder.frame()
-        return {"notes": [*notes, *measure.undefined(rows)], "rows": rows}
-
     notes = notes_of(of.facts)
     more = len(notes) - _MOST_NOTES
     few = (*notes[:_MOST_NOTES], f"and {more} more notes, which the page has") if more > 0 else notes
     shown = measure.measured(of.rows(heads=False, only=thinned(of.steps, _MOST_STEPS)), (), width).shown
-    return Screen(shown, json, few)
+    return Screen(shown, few, {"notes": notes})

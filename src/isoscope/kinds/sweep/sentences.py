@@ -23,11 +23,8 @@ _MUCH = 0.9  # a CKA above it is called nearly there
 
 def opening(of: Trajectory, findings: tuple[Finding, ...], examined: bool) -> str:
     """How many checkpoints there are, how many are doubtful, how many failed."""
-    span = (
-        f" from step {of.steps[0]:,} to step {of.steps[-1]:,}"
-        if len(of.units) > 1 and not of.numbered
-        else ""
-    )
+    several = len(of.units) > 1 and not of.numbered
+    span = f" from step {of.steps[0]:,} to step {of.steps[-1]:,}" if several else ""
     said = [f"Checkpoints measured: {len(of.units):,}{span}"]
     said += [f"failed: {len(of.failed):,}"] if of.failed else []
     doubtful = len({finding.checkpoint for finding in findings})
@@ -49,10 +46,9 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
     found = changes_of(between)
     if not found:
         return f"None of {looked:,} series jumps or turns by more than it wanders and bends anyway."
-    chance = (
-        f"chance alone marks about {max(1, round(0.01 * looked)):,}, more where shocks differ much in size"
-    )
-    said = [f"{_series(found):,} of {looked:,} series jump or turn; {chance}."]
+    chance = f"chance alone marks about {max(1, round(0.01 * looked)):,}"
+    jump = f"{_series(found):,} of {looked:,} series jump or turn"
+    said = [f"{jump}; {chance}, more where shocks differ much in size."]
     # the span that most intervals share; the figures show the other changes
     ends = sorted({change.high for change in found})
     at = max(ends, key=lambda high: _series([c for c in found if c.low < high <= c.high]))
@@ -100,11 +96,9 @@ def correlation_words(own: list[SiteReading]) -> str:
                 sure = [r.value for r in mine if r.p < _SURE]
                 below = sum(value < 0 for value in sure)
                 middle = plain(median(r.value for r in mine))
-                counts = (
-                    f"p < {_SURE} and r < 0 in {below:,}, r > 0 in {len(sure) - below:,} of {len(mine):,}"
-                )
+                counts = f"r < 0 in {below:,}, r > 0 in {len(sure) - below:,} of {len(mine):,} {unit}"
                 text = f"{how}, entropy and the drift of {what} correlate with a median r of {middle}"
-                said.append(f"{text} ({counts} {unit}).")
+                said.append(f"{text} (p < {_SURE} and {counts}).")
     if said:
         said.append(
             "Two slow series correlate in any case: p is for the number of independent checkpoints they are "

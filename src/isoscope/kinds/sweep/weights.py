@@ -1,7 +1,6 @@
 """Weights along the steps: localisation by layer, vocabulary matrices, the final norm.
 
-What a sweep has of weights is drawn as what it has of data: a line a layer, or a line a matrix. The plane and
-the spectra of one checkpoint are on the page of `isoscope weights`.
+A line is a layer or a matrix. Plane and spectra of a checkpoint are on the page of `isoscope weights`.
 """
 
 from __future__ import annotations

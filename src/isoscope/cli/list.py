@@ -9,10 +9,12 @@ from typer import Argument
 
 from isoscope.cli.options import verb
 from isoscope.errors import unknown_name
+from isoscope.kinds.table import kind_of, named
 
 if TYPE_CHECKING:
     from isoscope.kinds.screen import Table
 
+_PAPERS = "isoscope.papers.table:PAPERS"
 _TABLES = {  # where the items are that a table has, and its columns: a heading and an attribute each
     "models": (
         "isoscope.models.zoo:ZOO",
@@ -32,16 +34,13 @@ _TABLES = {  # where the items are that a table has, and its columns: a heading 
     "tasks": (
         "isoscope.lab.tasks.table:TASKS", {"task": "name", "loss": "formula", "what is learnt": "says"},
     ),
-    "papers": (
-        "isoscope.papers.table:PAPERS",
-        {"paper": "name", "title": "title", "by": "citation", "--claims": "claims"},
-    ),
+    "papers": (_PAPERS, {"paper": "name", "title": "title", "by": "citation", "--claims": "claims"}),
 }  # fmt: skip
 WHAT = ("measures", "data", *_TABLES, "claims")
 
 
 @verb({"what": ", ".join(WHAT)})
-def list_(what: Annotated[str, Argument()] = "measures") -> None:
+def list(what: Annotated[str, Argument()] = "measures") -> None:
     """List measures (formula, what each says and how it misleads), data, models, the lab, the papers."""
     if what not in WHAT:
         raise unknown_name("list", what, WHAT)
@@ -53,7 +52,6 @@ def list_(what: Annotated[str, Argument()] = "measures") -> None:
 
 def _listed(what: str) -> Iterator[Table | str]:
     from isoscope.kinds.screen import Table, headed
-    from isoscope.kinds.table import kind_of, named
 
     if what in _TABLES:
         items, columns = _TABLES[what]
@@ -79,8 +77,8 @@ def _listed(what: str) -> Iterator[Table | str]:
             for name, formula in named("isoscope.lab.model.cnn:NORMS").items():
                 yield f"of a cnn: {name}, {formula}"
         case "claims":
-            papers = named("isoscope.papers.table:PAPERS")
-            lines = [(paper.name, claim.name, claim.expected) for paper in papers for claim in paper.claims]
+            claims = [(paper.name, claim) for paper in named(_PAPERS) for claim in paper.claims]
+            lines = [(paper, claim.name, claim.expected) for paper, claim in claims]
             yield Table(headed(("paper", "--claims", "expected"), folds=True), tuple(lines))
 
 
