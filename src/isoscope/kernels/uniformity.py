@@ -8,6 +8,8 @@ from torch import Tensor
 
 from isoscope.geometry.cosine import directions
 
+ROWS = 256  # that are compared at once on a CPU
+
 
 def uniformity(points: Tensor) -> float:
     """The log of the mean of exp(−2‖û_i − û_j‖²) over all i ≠ j. Twin: `geometry.cosine.uniformity`.
@@ -20,5 +22,10 @@ def uniformity(points: Tensor) -> float:
     n = len(unit)
     if n < 2:
         return math.nan
-    kernel = (unit @ unit.T).sub_(1).mul_(4).exp_().fill_diagonal_(0)
-    return math.log(float(kernel.sum()) / (n * (n - 1)))
+    most = n if unit.is_cuda else ROWS
+    total = unit.new_zeros(())
+    for start in range(0, n, most):  # pairs below the diagonal are those above
+        kernel = (unit[start : start + most] @ unit[start:].T).sub_(1).mul_(4).exp_()
+        square = kernel[:, : len(kernel)].fill_diagonal_(0)
+        total += 2 * kernel.sum() - square.sum()
+    return math.log(float(total) / (n * (n - 1)))

@@ -78,12 +78,18 @@ class Types:
         mine, its = (each.token[0] if axis else each.token for each in (self, other))
         token, label = torch.unique(torch.cat([mine, its]), return_inverse=True)
         kept = mix(token).argsort()[:SIZE]
-        place, chosen = sent(label, self.n.device), sent(kept, self.n.device)
+        place = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept)))[label]
+        parts = [
+            (record, sent(torch.nonzero(at >= 0).flatten(), self.n.device), sent(at[at >= 0], self.n.device))
+            for record, at in zip((self, other), place.split([len(mine), len(its)]), strict=True)
+        ]
 
         def joined(name: str) -> Tensor:
-            both = torch.cat([getattr(self, name), getattr(other, name)], axis)
-            shape = (*both.shape[:axis], len(token), *both.shape[axis + 1 :])
-            return both.new_zeros(shape).index_add_(axis, place, both).index_select(axis, chosen)
+            held = getattr(self, name)
+            out = held.new_zeros(*held.shape[:axis], len(kept), *held.shape[axis + 1 :])
+            for record, rows, at in parts:
+                out.index_add_(axis, at, getattr(record, name).index_select(axis, rows))
+            return out
 
         sampled = token[kept].expand(*self.token.shape[:axis], -1)
         return type(self)(self.n + other.n, sampled, *map(joined, SUMS))

@@ -19,6 +19,7 @@ from isoscope.kernels.sums import slices
 
 WIDE = 512  # dimensions from which float64 is the slower way by far
 _ROWS = 32768
+SIDE = 128  # rows of the scatter that one product gives
 
 
 def scatter(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = None) -> Tensor:
@@ -35,11 +36,15 @@ def scatter(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = N
         return in_digits(points, weight, mean, out)
     if out is None:
         out = torch.empty(width, width, dtype=torch.float64, device=points.device)
-    total = out.zero_()
+    total, even = out.zero_(), points.device.type == "cpu" and bool((weight == 1).all())
     for part, found in slices(points):
-        centred = torch.where(weight[part, None] > 0, (found - mean) * weight[part, None], 0)
-        total.addmm_(centred.T, centred)
-    return total
+        centred = found - mean
+        if not even:
+            centred = torch.where(weight[part, None] > 0, centred * weight[part, None], 0)
+        for start in range(0, width, SIDE):  # what lies below the diagonal is what lies above
+            rows = slice(start, start + SIDE)
+            total[rows, start:].addmm_(centred[:, rows].T, centred[:, start:])
+    return total.triu_().add_(total.triu(1).T) if width > SIDE else total
 
 
 def in_digits(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = None) -> Tensor:
