@@ -5,8 +5,8 @@ CPU the scores and weights of a strip stay in its cache, where all passes over t
 than the product that makes them. Scores are in base 2 (scale·log₂e goes into the queries: on a CPU exp2 takes
 a quarter of the time of exp) and relative to their mean over the visible keys: weights then add up to one or
 more per key, so that no sum is lost. A row that rises far above its mean is made again, relative to its
-largest score. Keys that no query of a strip sees are not multiplied; only columns that some see and some do not are
-masked.
+largest score. Keys that no query of a strip sees are not multiplied; only columns that some of its queries
+see and some do not are masked.
 """
 
 from __future__ import annotations
