@@ -1,36 +1,71 @@
-"""Attention rows against SDPA's own forward, and against eager code that computes the same statistics.
+"""Attention rows against SDPA's own forward, and against other ways to the same statistics.
 
 On a GPU: bfloat16, 16 heads of width 128, causal, 2k to 128k tokens; every contender is timed in turn in the
-same run, on the device's own clock. On a CPU: 4k tokens, 8 heads of width 64. What is not exact is not timed.
-`--tune` times other tile sizes. Writes bench/results/attention-<device>.json.
+same run, on the device's own clock. `--tune` times other tile sizes.
+
+On a CPU, one thread, GPT-2's shape (12 layers, 12 heads, width 768), 128 to 4,096 tokens, every contender in
+a process of its own: CPU seconds, and memory above what the model takes. There are two comparisons, which
+answer different questions:
+
+- tools: the entropy of every head over the same batches, from a model: `observe`, hooks on the eager matrix,
+  nnsight and TransformerLens, against a plain (SDPA) forward. `observe` includes its survey, which runs the
+  model three or four times on the first sequence: with one long sequence that is most of its time. "survey
+  done" is without it; "counterfactual" has a second pass over the same sequences.
+- kernels: the queries and keys of one layer, no model: rows with all nine statistics, against eager code that
+  computes all nine.
+
+The two can disagree. Eager code for nine statistics makes the matrix and passes a dozen times over it, out of
+the cache. Hooks for one statistic pass twice over a matrix that an eager model has made anyway. Earlier
+versions of this file timed kernels alone, at 4,096 tokens, where eager code is at its worst.
+
+What is off from the definition in float64 is not timed. A tool that is not installed is skipped.
+TransformerLens is read by its `HookedTransformer`, which version 4 removed: install `transformer-lens<4`.
+Writes bench/results/attention-<device>.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from isoscope import observe
 from isoscope.geometry import attention as definition
 from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.attention.rows import attention_rows, chosen_backend
+from isoscope.kernels.attention.rows import (
+    SHIFT_VARIANCE,
+    STATISTICS,
+    attention_rows,
+    chosen_backend,
+    variant_rows,
+)
+from isoscope.models.source import Model
+from isoscope.run.observe.observe import look
 
 CORE = ("lse", "entropy", "largest", "max_score", "visible", "collision", "first_key")
 RESULTS = Path(__file__).parent / "results"
+LENGTHS, BATCHES, ROUNDS, VOCABULARY = (128, 512, 2048, 4096), 1, 1, 50257  # on a CPU
+WITHOUT = ("normalised_entropy_without_drift", "sink_mass_without_drift", "drift_share")
+Tool = Callable[[list[Tensor]], Tensor | None]  # the entropy of every head, [layers, heads]
 
 
 def eager(q: Tensor, k: Tensor) -> AttentionRows:
@@ -197,7 +232,6 @@ def terms_on_gpu() -> dict[str, Any]:
 def tuned(q: Tensor, k: Tensor, sdpa: float, inner: int) -> list[dict[str, Any]]:
     """Times of other tile sizes, best first."""
     from isoscope.kernels.attention.check import check as inputs_of
-    from isoscope.kernels.attention.inputs import STATISTICS
     from isoscope.kernels.attention.triton import Tiles, fused
 
     inputs = inputs_of(
@@ -226,46 +260,256 @@ def memory(field: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
-def alone(name: str) -> None:
-    """In a process of its own on the CPU: the best of three runs, and how far the memory rose."""
+def batches(tokens: int, many: int = BATCHES) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(tokens)
+    return [
+        torch.randint(VOCABULARY, (max(1, 2048 // tokens), tokens), generator=generator) for _ in range(many)
+    ]
+
+
+def gpt2(attention: str) -> nn.Module:
+    from transformers import GPT2Config, GPT2Model
+
     torch.manual_seed(0)
-    q, k, _ = heads(1, 8, 4096, 64, "cpu", torch.float32)
-    work = {"chunked": lambda: attention_rows(q, k, causal=True), "eager": lambda: eager(q, k)}[name]
-    torch.softmax(q[:, :1, :64] @ k[:, :1, :64].mT, -1)  # what torch itself loads
-    Path("/proc/self/clear_refs").write_text("5")  # forget the worst so far
-    before, best = memory("VmRSS"), math.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    print(json.dumps({"seconds": best, "mib": memory("VmHWM") - before}))
+    config = GPT2Config(n_positions=max(LENGTHS))  # 12 layers, 12 heads, width 768
+    config._attn_implementation = attention
+    model = GPT2Model(config).eval()
+    with torch.no_grad():  # attention of a fresh model is flat
+        for block in model.h:
+            block.attn.c_attn.weight[:, : 2 * config.n_embd] *= 4
+    return model
 
 
-def on_cpu() -> list[dict[str, Any]]:
-    found = {}
-    for name in ("chunked", "eager"):
-        told = subprocess.run(
-            [sys.executable, __file__, "--alone", name], check=True, capture_output=True, text=True
+def entropies(weights: Tensor) -> Tensor:
+    """The entropy of every head, summed over sequences and queries; the fastest way that torch has."""
+    return torch.special.entr(weights).sum((0, 2, 3), dtype=torch.float64)
+
+
+def naive(model: nn.Module, many: list[Tensor]) -> Tensor:
+    """The definition, in float64, from the queries and keys of the model: [layers, heads]."""
+    found = torch.zeros(len(model.h), model.config.n_head, dtype=torch.float64)
+
+    def add(layer: int, output: Tensor) -> None:
+        q, k, _ = (part.unflatten(2, (-1, 64)).transpose(1, 2) for part in output.chunk(3, -1))
+        found[layer] += definition.attention_rows(q, k, causal=True).entropy.sum((0, 2))
+
+    hooks = [
+        block.attn.c_attn.register_forward_hook(lambda _, __, output, i=i: add(i, output))
+        for i, block in enumerate(model.h)
+    ]
+    with torch.no_grad():
+        for ids in many:
+            model(ids)
+    for hook in hooks:
+        hook.remove()
+    return found / sum(ids.numel() for ids in many)
+
+
+def plain() -> Tool:
+    model = gpt2("sdpa")
+
+    def work(many: list[Tensor]) -> None:
+        with torch.no_grad():
+            for ids in many:
+                model(ids)
+
+    return work
+
+
+def observed(measures: tuple[str, ...], *, surveyed: bool = False) -> Tool:
+    model, survey = gpt2("sdpa"), None
+    if surveyed:
+        survey = look(Model(model, "gpt2"), batches(128)[0])
+
+    def work(many: list[Tensor]) -> Tensor:
+        table = observe(model, many, measures=measures, heads=True, survey=survey).frame()
+        mine = table[(table.measure == "entropy") & table["head"].notna()].sort_values(["layer", "head"])
+        return torch.tensor(mine.value.to_numpy(float)).view(12, 12)
+
+    return work
+
+
+def hooked() -> Tool:
+    model, found = gpt2("eager"), torch.zeros(12, 12, dtype=torch.float64)
+
+    def add(layer: int, weights: Tensor) -> None:
+        found[layer] += entropies(weights)
+
+    for layer, block in enumerate(model.h):
+        block.attn.register_forward_hook(lambda _, __, out, i=layer: add(i, out[1]))
+
+    def work(many: list[Tensor]) -> Tensor:
+        found.zero_()
+        with torch.no_grad():
+            for ids in many:
+                model(ids)
+        return found / sum(ids.numel() for ids in many)
+
+    return work
+
+
+def with_nnsight() -> Tool:
+    from nnsight import NNsight
+
+    model = NNsight(gpt2("eager"))
+
+    def work(many: list[Tensor]) -> Tensor:
+        found = torch.zeros(12, 12, dtype=torch.float64)
+        with torch.no_grad():
+            for ids in many:
+                with model.trace(ids):
+                    for layer in range(12):
+                        found[layer] += entropies(model.h[layer].attn.output[1])
+        return found / sum(ids.numel() for ids in many)
+
+    return work
+
+
+def with_transformer_lens() -> Tool:
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    from transformer_lens.pretrained.weight_conversions import convert_gpt2_weights
+
+    config = HookedTransformerConfig(
+        n_layers=12, d_model=768, n_ctx=max(LENGTHS), d_head=64, n_heads=12, d_vocab=VOCABULARY,
+        act_fn="gelu_new", normalization_type="LN", device="cpu",
+    )  # fmt: skip
+    model, source = HookedTransformer(config).eval(), gpt2("eager")
+    head = SimpleNamespace(weight=source.wte.weight)
+    state = convert_gpt2_weights(SimpleNamespace(transformer=source, lm_head=head), config)
+    model.load_state_dict(state, strict=False)
+    found = torch.zeros(12, 12, dtype=torch.float64)
+
+    def add(layer: int, weights: Tensor) -> None:
+        found[layer] += entropies(weights)
+
+    hooks = [(f"blocks.{i}.attn.hook_pattern", lambda x, hook, i=i: add(i, x)) for i in range(12)]
+
+    def work(many: list[Tensor]) -> Tensor:
+        found.zero_()
+        with torch.no_grad():
+            for ids in many:
+                model.run_with_hooks(ids, return_type=None, fwd_hooks=hooks)
+        return found / sum(ids.numel() for ids in many)
+
+    return work
+
+
+TOOLS: dict[str, Callable[[], Tool]] = {
+    "plain forward": plain,
+    "isoscope": lambda: observed(("entropy",)),
+    "isoscope, survey done": lambda: observed(("entropy",), surveyed=True),
+    "isoscope, counterfactual": lambda: observed(("entropy", *WITHOUT), surveyed=True),
+    "eager, hooks": hooked,
+    "nnsight": with_nnsight,
+    "TransformerLens": with_transformer_lens,
+}
+NEEDS = {"nnsight": "nnsight", "TransformerLens": "transformer_lens"}
+
+
+def rows_alone(name: str, tokens: int) -> Callable[[], object]:
+    """One call of a kernel: queries and keys of a layer, made ready."""
+    torch.manual_seed(0)
+    q, k, _ = heads(max(1, 2048 // tokens), 12, tokens, 64, "cpu", torch.float32)
+    steady = q.mean((0, 2), keepdim=True)
+    turned = steady * torch.randn(1, 1, tokens, 64)
+    variants = [(*STATISTICS, SHIFT_VARIANCE), STATISTICS]
+
+    def shifted(shift: Tensor) -> Callable[[], object]:
+        return lambda: variant_rows(q, k, [shift, shift.flip(-1)], causal=True, wanted_of=variants)
+
+    return {
+        "rows": lambda: attention_rows(q, k, causal=True),
+        "rows, entropy": lambda: attention_rows(q, k, causal=True, wanted=("entropy",)),
+        "variants, one mean query": shifted(steady),
+        "variants, by position": shifted(turned),
+        "SDPA": lambda: F.scaled_dot_product_attention(q, k, k, is_causal=True),
+        "eager": lambda: eager(q, k),
+    }[name]
+
+
+KERNELS = (
+    "rows", "rows, entropy", "variants, one mean query", "variants, by position", "SDPA", "eager",
+)  # fmt: skip
+
+
+def alone(name: str, lengths: list[int]) -> None:
+    """In a process of its own: CPU seconds at every length, and how far the memory rose."""
+    few = batches(128, 1)[0][:2]
+    tool = TOOLS[name]() if name in TOOLS else None
+    if tool is not None:
+        tool([few[:, :16]])  # what torch itself loads
+        agree(name, tool, few)
+    out = []
+    for tokens in lengths:
+        many = batches(tokens)
+        work = rows_alone(name, tokens) if tool is None else lambda many=many: tool(many)
+        rounds = 5 if tool is None else ROUNDS
+        gc.collect()
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # forget the worst so far
+        before, best = memory("VmRSS"), math.inf
+        with torch.no_grad():
+            for _ in range(rounds):
+                start = time.process_time()
+                work()
+                best = min(best, time.process_time() - start)
+        out.append({"seconds": best, "mib": memory("VmHWM") - before})
+    print(json.dumps(out))
+
+
+def agree(name: str, tool: Tool, few: Tensor) -> None:
+    """Refuse to time what is off from the definition."""
+    found = tool([few])
+    off = 0.0 if found is None else float((found - naive(gpt2("sdpa").double(), [few])).abs().max())
+    if not off < 1e-4:
+        sys.exit(f"{name}: the entropy of a head is off by {off:.1e} nats, so it is not timed")
+
+
+def timed_alone(name: str, lengths: tuple[int, ...]) -> list[dict[str, float]] | None:
+    """The result of `alone`; None where the tool is not installed."""
+    if name in NEEDS and find_spec(NEEDS[name]) is None:
+        print(f"{name:26} skipped: {NEEDS[name]} is not installed")
+        return None
+    words = ["--alone", name, "--tokens", *map(str, lengths)]
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, *words],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    if told.returncode:
+        sys.exit(f"{name}: {told.stderr.strip().splitlines()[-1]}")
+    found: list[dict[str, float]] = json.loads(told.stdout.splitlines()[-1])
+    said = "   ".join(f"{each['seconds']:9.3f} {each['mib']:6.0f}" for each in found)
+    print(f"{name:26} {said}", flush=True)
+    return found
+
+
+def on_cpu(lengths: tuple[int, ...]) -> list[dict[str, Any]]:
+    print(f"{'CPU s, MiB above rest':26} " + "   ".join(f"{t:9} tokens" for t in lengths))
+    found = {name: timed_alone(name, lengths) for name in (*TOOLS, *KERNELS)}
+    plain = found["plain forward"]
+    assert plain is not None
+    rows: list[dict[str, Any]] = []
+    for i, tokens in enumerate(lengths):
+        here = {name: each[i] for name, each in found.items() if each is not None}
+        print(f"{tokens} tokens, of the plain forward: ", end="")
+        print(
+            ", ".join(
+                f"{name} {here[name]['seconds'] / plain[i]['seconds']:.2f}×" for name in TOOLS if name in here
+            )
         )
-        found[name] = json.loads(told.stdout)
-    mine, other = found["chunked"], found["eager"]
-    print(f"4096 tokens, 8 heads of width 64, causal, float32, {torch.get_num_threads()} threads")
-    print(f"  chunked   {mine['seconds']:8.3f} s  {mine['mib']:8.0f} MiB")
-    print(
-        f"  eager     {other['seconds']:8.3f} s  {other['mib']:8.0f} MiB   "
-        f"{other['seconds'] / mine['seconds']:.1f}× slower (at least 5), "
-        f"{other['mib'] / max(mine['mib'], 1):.0f}× the memory (at least 20)"
-    )
-    return [{"tokens": 4096, "heads": 8, "width": 64, "threads": torch.get_num_threads(), **found}]
+        rows.append({"tokens": tokens, "sequences": len(batches(tokens)[0]), "batches": BATCHES, **here})
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tune", action="store_true", help="time other tile sizes too")
-    parser.add_argument("--alone", choices=("chunked", "eager"), help=argparse.SUPPRESS)
+    parser.add_argument("--tokens", type=int, nargs="+", default=LENGTHS, help="on a CPU: these lengths")
+    parser.add_argument("--alone", choices=(*TOOLS, *KERNELS), help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.alone:
-        alone(told.alone)
+        torch.set_num_threads(1)
+        alone(told.alone, told.tokens)
         return
     torch.manual_seed(0)
     gpu = torch.cuda.is_available()
@@ -274,7 +518,7 @@ def main() -> None:
     off = check(device, dtype)
     q, k, _ = heads(1, 1, 4, 128, device, dtype)
     print(f"{name}, torch {torch.__version__}, {chosen_backend(q, k)[0]}; off by {off:.1e} at 700 tokens")
-    rows = on_gpu(told.tune) if gpu else on_cpu()
+    rows = on_gpu(told.tune) if gpu else on_cpu(tuple(told.tokens))
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"attention-{name.lower().replace(' ', '-')}.json"
     kept = {"device": name, "torch": torch.__version__, "off": off, "rows": rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -96,6 +96,28 @@ def check(
         key_bias=spread("key_bias", key_bias, shape, boolean=False),
         wanted=wanted,
     )
+
+
+def check_shifts(
+    q: Tensor, shifts: Sequence[Tensor], wanted: Sequence[Collection[str]], names: Collection[str]
+) -> tuple[tuple[Tensor, ...], tuple[frozenset[str], ...]]:
+    """Shifts as views of the shape of q, and what is wanted of each, or one sentence on why not."""
+    if len(wanted) != len(shifts):
+        raise ValueError(
+            f"wanted_of must name statistics for each of {len(shifts)} shifts; it has {len(wanted)}"
+        )
+    unknown = frozenset[str]().union(*wanted).difference(names)
+    if unknown:
+        raise ValueError(f"wanted_of names no statistic: {sorted(unknown)}; there are {', '.join(names)}")
+    for shift in shifts:
+        sizes = (1,) * (4 - shift.ndim) + tuple(shift.shape)
+        if len(sizes) != 4 or any(size not in (1, full) for size, full in zip(sizes, q.shape, strict=True)):
+            raise ValueError(
+                f"a shift must broadcast to the queries {list(q.shape)}; it is {list(shift.shape)}"
+            )
+        if shift.device != q.device:
+            raise ValueError(f"a shift is on {shift.device} and the queries are on {q.device}: move it there")
+    return tuple(shift.expand(q.shape) for shift in shifts), tuple(map(frozenset, wanted))
 
 
 def _check_heads(q: Tensor, k: Tensor) -> None:

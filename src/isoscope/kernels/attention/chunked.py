@@ -1,65 +1,94 @@
-"""Attention rows in torch, on any device, block by block: no score outlives its block.
+"""Attention rows in torch, on any device, strip by strip: no score outlives its strip.
 
-A block of queries walks over blocks of keys and keeps, for every row, sums relative to the largest score so
-far; a later block that raises it rescales them. Variances are centred block by block, merged by Chan's rule.
-Scores are in base 2 (scale·log₂e goes into the queries): on a CPU exp2 takes a third of the time of exp.
-Blocks that nobody sees are skipped; blocks that everybody sees take no masking.
+A strip is a few queries with all keys that they see: a row is there as a whole, and nothing is rescaled. On a
+CPU the scores and weights of a strip stay in its cache, where all passes over them together take less time
+than the product that makes them. Scores are in base 2 (scale·log₂e goes into the queries: on a CPU exp2 takes
+a quarter of the time of exp) and relative to their mean over the visible keys: weights then add up to one or
+more per key, so that no sum is lost. A row that rises far above its mean is made again, relative to its
+largest score. Keys that no query of a strip sees are not multiplied; only columns that some of its queries
+see and some do not are masked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from isoscope.geometry.attention import AttentionRows, seen
-from isoscope.kernels.attention.inputs import AttentionInputs, compact, pieces
+from isoscope.geometry.attention import AttentionRows, hidden_at_most
+from isoscope.kernels.attention.inputs import STATISTICS, AttentionInputs, Strip, compact, pieces
 
-_BLOCKS = {"cpu": (256, 1024), "cuda": (2048, 4096)}  # queries (a thread) × keys
-_NOWHERE = -3e38  # the score of what is hidden: finite, so that 0·score is 0
+_SCORES = {"cpu": 1 << 19, "cuda": 1 << 23}  # worked on together (a thread): 2 MiB, of which two are held
+_QUERIES = {"cpu": (32, 128), "cuda": (32, 2048)}  # of a strip: at least, and at most where order hides keys
+_HIGH = 48.0  # bits above the mean from which on a row is taken relative to its largest score
+_NOWHERE = -3e38  # the score of what is hidden there: finite, so that 0·score is 0
 _LOG2E, _LN2 = math.log2(math.e), math.log(2)
+SHIFT_VARIANCE = "shift_variance"  # may be wanted of a shift
+_WEIGHED = frozenset(STATISTICS) - {"score_variance", "visible"}  # what needs weights
 
 
-class _Sums(NamedTuple):
-    """Of the keys so far, one number a row [b, h, t]; weights are 2^(score − top)."""
+class Sums(NamedTuple):
+    """Of every row, [b, h, t]; weights are 2^(score − level)."""
 
-    top: Tensor
-    weight: Tensor  # Σ w
-    energy: Tensor  # Σ w·(score − top)
-    square: Tensor  # Σ w²
-    travel: Tensor  # Σ w·|i' − j|
-    keys: Tensor  # their number
     mean: Tensor  # of the scores
-    scatter: Tensor  # Σ (score − mean)²
+    level: Tensor
+    top: Tensor  # the largest score − level
+    weight: Tensor  # Σ w
+    energy: Tensor  # Σ w·(score − level)
+    square: Tensor  # √Σ w²
+    travel: Tensor  # Σ w·|i' − j|
+    first: Tensor  # the weight of the first key
+    scatter: Tensor  # √Σ (score − mean)²
+    shift: Tensor  # Σ (a − its mean)² of the scores a that were subtracted
+
+
+class Variant(NamedTuple):
+    """What a shift of the queries does: rows of q − shift on the same keys, and how its own scores vary."""
+
+    rows: AttentionRows
+    shift_variance: Tensor  # population variance over the visible keys of scale·shift·k alone, [b, h, t]
 
 
 def chunked(inputs: AttentionInputs) -> AttentionRows:
     """The rows of `inputs`, in float32 (float64 for float64). Twin: `geometry.attention.attention_rows`."""
+    return chunked_variants(inputs, (), ())[0]
+
+
+def chunked_variants(
+    inputs: AttentionInputs, shifts: Sequence[Tensor], wanted: Sequence[Collection[str]]
+) -> tuple[AttentionRows, tuple[Variant, ...]]:
+    """The rows of `inputs`, and of the same with each of `shifts` [b, h, t, e] subtracted from the queries.
+
+    `wanted` names the statistics of each shift. One product gives the scores of all shifts that are the same
+    at every position; any other takes a product of its own.
+    """
     b, h, t, s = inputs.shape
-    g = inputs.groups
-    kind = inputs.source.device.type
-    most, keys = _BLOCKS.get(kind, _BLOCKS["cpu"])
-    most *= torch.get_num_threads() if kind == "cpu" else 1
-    queries = min(t, max(8, most // (h // g))) or 1
-    together = max(1, most * keys // max(1, (h // g) * queries * min(keys, s)))
-    found = torch.full((9, b, h, t), math.nan, dtype=inputs.dtype, device=inputs.source.device)
-    if s == 0:
-        found[7] = 0
+    device, dtype = inputs.source.device, inputs.dtype
+    asked = [inputs.wanted, *map(frozenset, wanted)]
+    sums = [Sums(*torch.zeros((len(Sums._fields), b, h, t), dtype=dtype, device=device)) for _ in asked]
+    count = torch.zeros((b, h, t), dtype=dtype, device=device)
+    first = inputs.first_keys() if s and any("first_key" in names for names in asked) else None
+    steady = [_steady(shift) for shift in shifts]
+    cut = _cut(inputs)
+    spare = [torch.empty(cut.scores, dtype=dtype, device=device) for _ in range(3 if shifts else 2)]
     with exact_products(), torch.no_grad():
-        for batch in pieces(b if s else 0, max(1, together // g)):
-            for group in pieces(g, min(together, g)):
-                part = inputs.part(batch, group)
-                heads = slice(group.start * h // g, group.stop * h // g)
-                k = None if part.k is None else part.k.to(inputs.dtype)
-                first = part.first_keys()
-                for rows in pieces(t, queries):
-                    found[:, batch, heads, rows] = _block(part, k, rows, keys, first)
-    lse, entropy, largest, collision, top, variance, first_key, count, distance = found.unbind()
-    return AttentionRows(lse, entropy, largest, collision, top, variance, first_key, count.int(), distance)
+        for here in _places(inputs, cut, count, first):
+            x = _scores(here, spare)
+            for shift, names, each in zip(steady, asked[1:], sums[1:], strict=True):
+                place = here.place if shift.shape[2] > 1 else (*here.place[:2], slice(None))
+                there = here._replace(shift=shift[place], base=x)
+                _add_up_shifted(there, names, Sums(*(field[here.place] for field in each)), spare)
+            _add_up(x, here, asked[0], Sums(*(field[here.place] for field in sums[0])), spare)
+    visible = None if first is None else inputs.sees(first)
+    rows = [_read(each, count, names, visible) for each, names in zip(sums, asked, strict=True)]
+    variances = [
+        _variance(each.shift, count, SHIFT_VARIANCE in names) for each, names in zip(sums, asked, strict=True)
+    ]
+    return rows[0], tuple(map(Variant, rows[1:], variances[1:]))
 
 
 @contextmanager
@@ -76,141 +105,242 @@ def exact_products() -> Iterator[None]:
             place.fp32_precision = precision
 
 
-def _block(inputs: AttentionInputs, k: Tensor | None, rows: slice, width: int, first: Tensor) -> Tensor:
-    """The statistics of some queries, [9, b, h, t], in the order of `AttentionRows`."""
-    b, h, *_ = inputs.shape
-    new = torch.zeros((b, h, rows.stop - rows.start), dtype=inputs.dtype, device=inputs.source.device)
-    sums = _Sums(*(new for _ in range(8)))
-    q = None
-    if inputs.q is not None:
-        q = inputs.q[:, :, rows].to(inputs.dtype) * (inputs.scale * _LOG2E)
-        q = q.reshape(b, inputs.groups, h // inputs.groups, *q.shape[2:])
-    at = torch.arange(rows.start, rows.stop, device=new.device) + inputs.offset
-    by_content = any(term is not None for term in (inputs.key_lengths, inputs.mask, inputs.scores))
-    reach = inputs.reach(rows)
-    for keys in pieces(reach.stop, width, reach.start):
-        visible = inputs.visible(rows, keys)
-        if visible is not None and by_content:
-            if not bool(visible.any()):
-                continue
-            visible = None if bool(visible.all()) else visible
-        if q is None or k is None:
-            products = new.new_zeros((*new.shape, keys.stop - keys.start))
-        else:  # heads that share their keys are rows of one product
-            products = (q.flatten(2, 3) @ k[:, :, keys].mT).view(*new.shape, keys.stop - keys.start)
-        tiles = [None if term is None else compact(term[..., rows, keys]) for term in _terms(inputs)]
-        sums = _fold(sums, _dress(inputs, products, tiles), visible, at, keys)
-    return _read(sums, *_column(inputs, k, rows, q, first))
+class _Cut(NamedTuple):
+    """How many queries, key heads and sequences are worked on together, and the scores that makes."""
+
+    queries: int
+    groups: int
+    batch: int
+    scores: int
 
 
-def _terms(inputs: AttentionInputs) -> tuple[Tensor | None, ...]:
-    return inputs.scores, inputs.mask, inputs.bias, inputs.key_bias
+class _Here(NamedTuple):
+    """A strip of some heads, and what its scores are made of."""
+
+    part: AttentionInputs
+    strip: Strip
+    place: tuple[slice, slice, slice]  # sequences, heads, queries
+    k: Tensor | None  # [b·g, s, e]
+    visible: Tensor  # the number of visible keys, [b, h, t]
+    first: Tensor | None  # the column of the first key, [b, h]; it may lie outside
+    shift: Tensor | None = None  # subtracted from the queries, [b, h, t or 1, e]
+    base: Tensor | None = None  # the scores without that
+
+    @property
+    def ahead(self) -> int:
+        """The column of the strip's first query."""
+        return self.strip.rows.start + self.part.offset - self.strip.keys.start
 
 
-def _dress(inputs: AttentionInputs, products: Tensor, terms: list[Tensor | None]) -> Tensor:
-    """Scores in base 2 from products in base 2 (changed in place) and terms in nats."""
-    if inputs.softcap is not None:
-        cap = inputs.softcap * _LOG2E
-        products.div_(cap).tanh_().mul_(cap)
-    for term in terms:
-        if term is not None and term.dtype != torch.bool:
-            products.add_(term.to(products.dtype), alpha=_LOG2E)
-    return products
+def _cut(inputs: AttentionInputs) -> _Cut:
+    b, h, t, s = inputs.shape
+    kind = inputs.source.device.type
+    budget = _SCORES.get(kind, _SCORES["cpu"]) * (torch.get_num_threads() if kind == "cpu" else 1)
+    least, most = _QUERIES.get(kind, _QUERIES["cpu"])
+    r = max(1, h // max(1, inputs.groups))
+    fit = budget // (r * max(1, s))
+    if inputs.causal or inputs.window is not None:  # longer strips multiply more keys that are hidden
+        fit = min(fit, most, max(least, t // 8))
+    queries = max(1, min(t, max(fit, least // r)))
+    together = max(1, budget // max(1, r * queries * s))
+    groups = math.ceil(inputs.groups / math.ceil(inputs.groups / together)) if inputs.groups else 1
+    batch = max(1, min(b, together // max(1, inputs.groups)))
+    return _Cut(queries, groups, batch, batch * groups * r * queries * s)
 
 
-def _fold(sums: _Sums, scores: Tensor, visible: Tensor | None, at: Tensor, keys: slice) -> _Sums:
-    """The sums with one more block of keys; `scores` [b, h, t, s] is used up."""
-    count = torch.full_like(sums.keys, scores.shape[-1])
-    if visible is not None:
-        shown = visible.to(scores.dtype)
-        count = shown.sum(-1).expand_as(count)
-        scores.mul_(shown)
-    total = scores.sum(-1)
-    if visible is not None and not bool(total.isfinite().all()):  # what is hidden may be NaN, and 0·NaN is
-        scores = torch.where(visible, scores, 0.0)
-        total = scores.sum(-1)
-    mean = total / count.clamp_min(1.0)
-    buffer = scores - mean[..., None]
-    if visible is not None:
-        buffer.mul_(shown)
-        scores.add_((shown - 1).mul_(-_NOWHERE))
-    scatter = torch.linalg.vector_norm(buffer, dim=-1).square_()
-    # before any key is seen the top is _NOWHERE, and what was summed is dropped by a shrink of zero
-    fresh = sums.keys == 0
-    top = torch.where(fresh, _NOWHERE, sums.top).maximum(scores.amax(-1))
-    scores.sub_(top[..., None])
-    torch.exp2(scores, out=buffer)
-    weight = buffer.sum(-1)
-    square = torch.linalg.vector_norm(buffer, dim=-1).square_()
-    travel = _travel(buffer, weight, at, keys)
-    energy = scores.mul_(buffer).sum(-1)
-
-    fall = torch.where(fresh, 0.0, sums.top - top)
-    shrink = torch.where(fresh, 0.0, fall.exp2())
-    whole = sums.keys + count
-    step = torch.where(count > 0, mean - sums.mean, 0.0)
-    share = count / whole.clamp_min(1.0)
-    return _Sums(
-        top=top,
-        weight=sums.weight * shrink + weight,
-        energy=(sums.energy + sums.weight * fall) * shrink + energy,
-        square=sums.square * shrink.square() + square,
-        travel=sums.travel * shrink + travel,
-        keys=whole,
-        mean=sums.mean + step * share,
-        scatter=sums.scatter + scatter + step.square() * sums.keys * share,
-    )
+def _places(inputs: AttentionInputs, cut: _Cut, count: Tensor, first: Tensor | None) -> Iterator[_Here]:
+    """Every strip of every group of heads; writes the number of visible keys to `count` [b, h, t]."""
+    b, h, _, s = inputs.shape
+    r = h // max(1, inputs.groups)
+    for batch in pieces(b if s else 0, cut.batch):
+        part = inputs.part(batch)
+        keys = None if part.k is None else part.k.to(inputs.dtype)
+        for strip in part.strips(cut.queries):
+            count[batch, :, strip.rows] = strip.visible
+            for group in pieces(inputs.groups, cut.groups):
+                heads = slice(group.start * r, group.stop * r)
+                place = batch, heads, strip.rows
+                yield _Here(
+                    part,
+                    strip.of_heads(heads),
+                    place,
+                    None if keys is None else keys[:, group, strip.keys].flatten(0, 1),
+                    count[place],
+                    None if first is None else first[batch, heads] - strip.keys.start,
+                )
 
 
-def _travel(weights: Tensor, total: Tensor, at: Tensor, keys: slice) -> Tensor:
-    """Σ w·|i' − j| over one block, by one product where all its keys lie on one side of the queries."""
-    local = torch.arange(keys.stop - keys.start, dtype=weights.dtype, device=weights.device)
-    ahead = at - keys.start
-    if keys.stop - 1 <= int(at[0]):
-        return total * ahead - weights @ local
-    if keys.start >= int(at[-1]):
-        return weights @ local - total * ahead
-    return (weights * (ahead[:, None] - local).abs()).sum(-1)
+def _steady(shift: Tensor) -> Tensor:
+    """A shift that is the same at every position as [b, h, 1, e], any other as it is."""
+    one = shift[:, :, :1]
+    return one if shift.stride(2) == 0 or torch.equal(shift, one.expand_as(shift)) else shift
 
 
-def _column(
-    inputs: AttentionInputs, k: Tensor | None, rows: slice, q: Tensor | None, first: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The score of the first key in base 2, and whether it is visible, [b, h, t] each."""
-    b, h, *_ = inputs.shape
-    at = torch.arange(rows.start, rows.stop, device=first.device)[:, None] + inputs.offset
-    index = first[..., None, None].expand(b, h, len(at), 1)
-    visible = inputs.by_position(at, index)
-    if inputs.key_lengths is not None:
-        visible &= index < inputs.key_lengths[:, None, None, None]
-    columns = [None if term is None else term[..., rows, :].gather(-1, index) for term in _terms(inputs)]
-    for column in columns[:2]:
-        visible = visible if column is None else visible & seen(column)
-    if q is None or k is None:
-        products = torch.zeros(index.shape, dtype=inputs.dtype, device=first.device)
+def _products(q: Tensor, k: Tensor, scale: float, out: Tensor) -> Tensor:
+    """scale·q·kᵀ in base 2, [b, h, t, s], written to `out`; q [b, h, t, e], k [b·g, s, e]."""
+    (b, h, t, e), s = q.shape, k.shape[1]
+    q = (q.to(k.dtype) * (scale * _LOG2E)).reshape(len(k), -1, e)  # heads that share their keys: one product
+    products = out[: b * h * t * s]
+    torch.bmm(q, k.mT, out=products.view(len(k), q.shape[1], s))
+    return products.view(b, h, t, s)
+
+
+def _scores(here: _Here, spare: list[Tensor]) -> Tensor:
+    """The scores of a strip in base 2, [b, h, t, s]; those that are hidden are finite or NaN.
+
+    They lie in the first of `spare`; those of shifted queries in the third, and what was subtracted in the
+    second.
+    """
+    part, place = here.part, (slice(None), here.place[1], here.strip.rows, here.strip.keys)
+    if here.shift is not None:
+        assert here.base is not None
+        assert here.k is not None
+        off = _products(here.shift, here.k, part.scale, spare[1])
+        return torch.sub(here.base, off, out=spare[2][: here.base.numel()].view(here.base.shape))
+    if part.scores is not None:
+        given = _shown(part.scores[place]).to(part.dtype)
+        x = torch.mul(given, _LOG2E, out=spare[0][: given.numel()].view(given.shape))
     else:
-        keys = k.unsqueeze(2).expand(*q.shape[:3], *k.shape[2:])
-        place = first.view(*q.shape[:3], 1, 1).expand(*q.shape[:3], 1, k.shape[-1])
-        products = (q @ keys.gather(3, place).mT).flatten(1, 2)
-    return _dress(inputs, products, columns)[..., 0], visible[..., 0]
+        assert part.q is not None
+        assert here.k is not None
+        x = _products(part.q[place[:3]], here.k, part.scale, spare[0])
+    if part.softcap is not None:
+        cap = part.softcap * _LOG2E
+        x.div_(cap).tanh_().mul_(cap)
+    for term in (part.mask, part.bias, part.key_bias):
+        if term is not None and term.dtype != torch.bool:
+            added = compact(term[place])
+            x.add_((_shown(added) if term is part.mask else added).to(x.dtype), alpha=_LOG2E)
+    return x
 
 
-def _read(sums: _Sums, first: Tensor, first_visible: Tensor) -> Tensor:
-    usable = (sums.keys > 0) & sums.mean.isfinite() & sums.weight.isfinite()
+def _shown(term: Tensor) -> Tensor:
+    """A term that hides keys, finite where it does."""
+    return term.clamp_min(hidden_at_most(term.dtype))
+
+
+def _add_up_shifted(here: _Here, wanted: frozenset[str], sums: Sums, spare: list[Tensor]) -> None:
+    """Write the sums over the scores of shifted queries, and over what the shift subtracts."""
+    assert here.base is not None
+    assert here.shift is not None
+    shape = here.base.shape
+    x = _scores(here, spare)
+    if SHIFT_VARIANCE in wanted:
+        off = spare[1][: x.numel()].view(shape)
+        if here.shift.shape[2] < shape[2]:
+            once = spare[1][: shape[0] * shape[1] * shape[3]].clone()
+            off.copy_(once.view(*shape[:2], 1, shape[3]))
+        _centre(off, here)
+        sums.shift.copy_(torch.linalg.vector_norm(off, dim=-1))
+    _add_up(x, here, wanted, sums, spare)
+
+
+def _add_up(x: Tensor, here: _Here, wanted: frozenset[str], sums: Sums, spare: list[Tensor]) -> None:
+    """Write the sums over the scores `x` [b, h, t, s], which are used up, as is the second of `spare`."""
+    if not wanted & (_WEIGHED | {"score_variance"}):
+        return
+    mean = _centre(x, here)
+    sums.mean.copy_(mean)
+    if "score_variance" in wanted:
+        sums.scatter.copy_(torch.linalg.vector_norm(x, dim=-1))
+    if not wanted & _WEIGHED:
+        return
+    top, level = x.amax(-1), mean
+    if bool((top > _HIGH).any()):  # the mean may be far away: -10,000 in an old mask
+        x = _scores(here, spare)
+        for columns, shown in here.strip.edges:
+            x[..., columns] = torch.where(shown > 0, x[..., columns], _NOWHERE)
+        level = x.amax(-1)
+        x.sub_(level[..., None])
+        top = torch.zeros_like(level)
+    sums.level.copy_(level)
+    sums.top.copy_(top)
+    weights = torch.exp2(x, out=spare[1][: x.numel()].view(x.shape))
+    _hide(weights, here.strip)
+    weight = weights.sum(-1)
+    sums.weight.copy_(weight)
+    if "collision" in wanted:
+        sums.square.copy_(torch.linalg.vector_norm(weights, dim=-1))
+    if "distance" in wanted:
+        sums.travel.copy_(_travel(weights, weight, here))
+    if "first_key" in wanted:
+        assert here.first is not None
+        column = here.first.clamp(0, x.shape[-1] - 1)[..., None, None].expand(*x.shape[:3], 1)
+        sums.first.copy_(weights.gather(-1, column)[..., 0])
+    if "entropy" in wanted:
+        sums.energy.copy_(x.mul_(weights).sum(-1))
+
+
+def _hide(x: Tensor, strip: Strip) -> None:
+    for columns, shown in strip.edges:
+        x[..., columns].mul_(shown)
+
+
+def _centre(x: Tensor, here: _Here) -> Tensor:
+    """Take the mean over the visible keys away from `x` in place, and zero what is hidden; the mean."""
+    _hide(x, here.strip)
+    total = x.sum(-1)
+    if here.strip.edges and not bool(total.isfinite().all()):  # what is hidden may be NaN, and 0·NaN is
+        for columns, shown in here.strip.edges:
+            x[..., columns] = torch.where(shown > 0, x[..., columns], 0.0)
+        total = x.sum(-1)
+    mean = total / here.visible.clamp_min(1.0)
+    x.sub_(mean[..., None])
+    _hide(x, here.strip)
+    return mean
+
+
+def _travel(weights: Tensor, total: Tensor, here: _Here) -> Tensor:
+    """Σ w·|i' − j|: by products on either side of the strip's queries, one by one beside them."""
+    t, s = weights.shape[2:]
+    rows = weights.view(-1, s)
+    local = torch.arange(s, dtype=weights.dtype, device=weights.device)
+    at = torch.arange(here.ahead, here.ahead + t, dtype=weights.dtype, device=weights.device)
+    if here.part.causal:
+        return total * at - (rows @ local).view(total.shape)
+    low, high = min(max(here.ahead, 0), s), min(max(here.ahead + t, 0), s)
+    travel = (weights[..., low:high] * (at[:, None] - local[low:high]).abs()).sum(-1)
+    for columns, sign in ((slice(0, low), 1), (slice(high, s), -1)):
+        if columns.start < columns.stop:
+            moment = (rows[:, columns] @ local[columns]).view(total.shape)
+            travel += sign * (weights[..., columns].sum(-1) * at - moment)
+    return travel
+
+
+def _variance(norm: Tensor, count: Tensor, wanted: bool) -> Tensor:
+    """The variance in nats of what has this norm about its mean in base 2; NaN where nothing is visible."""
+    if not wanted:
+        return count.new_full((), math.nan).expand(count.shape)
+    variance = norm.square() / count * _LN2**2
+    return variance.masked_fill(~variance.isfinite(), math.nan)
+
+
+def _read(sums: Sums, count: Tensor, wanted: frozenset[str], first_visible: Tensor | None) -> AttentionRows:
+    usable = (count > 0) & sums.mean.isfinite() & sums.weight.isfinite()
+    nothing = count.new_full((), math.nan).expand(count.shape)
+
+    def read(values: Tensor) -> Tensor:
+        return torch.where(usable, values, math.nan)
+
+    variance = read(_variance(sums.scatter, count, True)) if "score_variance" in wanted else nothing
+    if not wanted & _WEIGHED:
+        return AttentionRows(
+            nothing, nothing, nothing, nothing, nothing, variance, nothing, count.int(), nothing
+        )
     bits = sums.weight.log2()
-    statistics = torch.stack(
-        [
-            (sums.top + bits) * _LN2,
-            ((bits - sums.energy / sums.weight) * _LN2).clamp_min(0.0),
-            1 / sums.weight,
-            sums.square / sums.weight.square(),
-            sums.top * _LN2,
-            sums.scatter / sums.keys * _LN2**2,
-            torch.where(first_visible, ((first - sums.top).exp2() / sums.weight).clamp_max(1.0), math.nan),
-            sums.keys,
-            sums.travel / sums.weight,
-        ]
+    first = nothing
+    if "first_key" in wanted and first_visible is not None:
+        first = read(torch.where(first_visible, (sums.first / sums.weight).clamp_max(1.0), math.nan))
+    return AttentionRows(
+        lse=read((sums.level + bits) * _LN2),
+        entropy=read(((bits - sums.energy / sums.weight) * _LN2).clamp_min(0.0))
+        if "entropy" in wanted
+        else nothing,
+        largest=read((sums.top.exp2() / sums.weight).clamp_max(1.0)),
+        collision=read((sums.square / sums.weight).square()) if "collision" in wanted else nothing,
+        max_score=read((sums.level + sums.top) * _LN2),
+        score_variance=variance,
+        first_key=first,
+        visible=count.int(),
+        distance=read(sums.travel / sums.weight) if "distance" in wanted else nothing,
     )
-    statistics = torch.where(usable, statistics, math.nan)
-    statistics[7] = sums.keys
-    return statistics

@@ -7,19 +7,30 @@ they choose and why, so that a run can record it. Twins: `geometry.attention.att
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from isoscope.geometry.attention import AttentionRows
-from isoscope.kernels.attention.check import check
-from isoscope.kernels.attention.chunked import chunked
+from isoscope.geometry.attention import AttentionRows, seen
+from isoscope.kernels.attention.check import check, check_shifts
+from isoscope.kernels.attention.chunked import SHIFT_VARIANCE, Variant, chunked, chunked_variants
 from isoscope.kernels.attention.inputs import STATISTICS, AttentionInputs
 
-__all__ = ["STATISTICS", "AttentionRows", "attention_rows", "chosen_backend", "chunked", "score_rows"]
+__all__ = [
+    "SHIFT_VARIANCE",
+    "STATISTICS",
+    "AttentionRows",
+    "Variant",
+    "attention_rows",
+    "chosen_backend",
+    "chunked",
+    "score_rows",
+    "variant_rows",
+]
 
 BACKENDS = ("auto", "chunked", "triton")
 
@@ -105,6 +116,74 @@ def score_rows(
         wanted=STATISTICS,
     )
     return chunked(inputs)
+
+
+def variant_rows(
+    q: Tensor,
+    k: Tensor,
+    shifts: Sequence[Tensor],
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    key_lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    window: int | None = None,
+    key_bias: Tensor | None = None,
+    wanted: Collection[str] = STATISTICS,
+    wanted_of: Sequence[Collection[str]] | None = None,
+    backend: str = "auto",
+) -> tuple[AttentionRows, tuple[Variant, ...]]:
+    """The rows of q, and for each of `shifts` the rows of q − shift on the same keys.
+
+    A shift broadcasts to q [b, h, t, e]. On a CPU one that is the same at every position costs no product of
+    queries and keys. `wanted` names the statistics of q; it may be empty. `wanted_of` names those of every
+    shift: names of `STATISTICS`, and `SHIFT_VARIANCE` for the variance over the visible keys of
+    scale·shift·k, without the values of mask and biases. By default all are computed. Other options are
+    those of `attention_rows`.
+
+    >>> q = k = torch.eye(2)[None, None]
+    >>> rows, (without,) = variant_rows(q, k, [q.mean(2, keepdim=True)], scale=1.0)
+    >>> rows.max_score[0, 0].tolist(), without.rows.max_score[0, 0].tolist()
+    ([1.0, 1.0], [0.5, 0.5])
+    """
+    inputs = check(
+        q,
+        k,
+        None,
+        scale=scale,
+        causal=causal,
+        key_lengths=key_lengths,
+        mask=mask,
+        bias=bias,
+        window=window,
+        softcap=None,
+        key_bias=key_bias,
+        wanted=wanted,
+    )
+    every = (*STATISTICS, SHIFT_VARIANCE)
+    shifts, asked = check_shifts(q, shifts, [every] * len(shifts) if wanted_of is None else wanted_of, every)
+    if _choose(inputs, backend)[0] == "chunked":
+        return chunked_variants(inputs, shifts, asked)
+    from isoscope.kernels.attention.triton import fused
+
+    def of_shift(shift: Tensor, names: frozenset[str]) -> Variant:
+        mine = names - {SHIFT_VARIANCE}
+        rows = fused(replace(inputs, q=q - shift, wanted=mine)) if mine else _nothing(q)
+        if SHIFT_VARIANCE not in names:
+            return Variant(rows, _nothing(q).score_variance)
+        hidden = None if inputs.mask is None else seen(inputs.mask)
+        bare = replace(inputs, mask=hidden, bias=None, key_bias=None, wanted=frozenset({"score_variance"}))
+        return Variant(rows, fused(replace(bare, q=shift.to(q).contiguous())).score_variance)
+
+    whole = fused(inputs) if inputs.wanted else _nothing(q)
+    return whole, tuple(map(of_shift, shifts, asked))
+
+
+def _nothing(q: Tensor) -> AttentionRows:
+    """Rows of which nothing was wanted."""
+    nan = q.new_full((), torch.nan, dtype=torch.float32).expand(q.shape[:3])
+    return AttentionRows(nan, nan, nan, nan, nan, nan, nan, torch.zeros_like(nan, dtype=torch.int32), nan)
 
 
 def chosen_backend(
