@@ -81,7 +81,9 @@ class Types:
         place = torch.full_like(token, -1).scatter(0, kept, torch.arange(len(kept)))[label]
         parts = [
             (record, sent(torch.nonzero(at >= 0).flatten(), self.n.device), sent(at[at >= 0], self.n.device))
-            for record, at in zip((self, other), place.split([len(mine), len(its)]), strict=True)
+            for record, at in zip(
+                (self, other), torch.split_with_sizes(place, [len(mine), len(its)]), strict=True
+            )
         ]
 
         def joined(name: str) -> Tensor:

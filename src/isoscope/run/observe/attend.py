@@ -17,7 +17,13 @@ from torch import Tensor
 from isoscope.data.batch import Batch
 from isoscope.data.counting import pooled, tokens_before
 from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
-from isoscope.kernels.attention.rows import attention_rows, score_rows
+from isoscope.kernels.attention.rows import (
+    SHIFT_VARIANCE,
+    STATISTICS,
+    attention_rows,
+    score_rows,
+    variant_rows,
+)
 from isoscope.kernels.cloud.chunks import sent
 from isoscope.models.attention.tap import Attended
 from isoscope.stats.counterfactual import Counterfact
@@ -167,15 +173,23 @@ def see_counterfact(
         raise ValueError("attention that shows no queries has no mean query")
     query = query.double() if query.dtype == torch.float64 else query.float()
     means, random = means.to(query), random.to(query)
-    attended = replace(attended, key=None if attended.key is None else attended.key.to(query.dtype))
-    bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
-    drift = rows_of(bare, means.expand_as(query))
     sequences = len(heads.key)
+    if attended.weights_of is None and attended.key is not None:
+        _, (without, chance) = variant_rows(
+            query, attended.key.to(query.dtype), [means, random],
+            scale=attended.scale, causal=attended.causal, mask=attended.mask,
+            wanted=(), wanted_of=[(*STATISTICS, SHIFT_VARIANCE), STATISTICS],
+        )  # fmt: skip
+        rows, others, variance = without.rows, chance.rows, without.shift_variance
+    else:
+        bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
+        variance = rows_of(bare, means.expand_as(query)).score_variance
+        rows, others = rows_of(attended, query - means), rows_of(attended, query - random)
     return Counterfact(
         heads=heads,
-        without=_rows_joined(rows_of(attended, query - means), sequences),
-        random=_rows_joined(rows_of(attended, query - random), sequences),
-        drift_variance=_joined(drift.score_variance, sequences),
+        without=_rows_joined(rows, sequences),
+        random=_rows_joined(others, sequences),
+        drift_variance=_joined(variance, sequences),
         behind=behind,
     )
 

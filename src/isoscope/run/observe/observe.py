@@ -6,7 +6,8 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
 
 Progress = Callable[[int, int | None], None]
+SURVEYED = 64  # tokens of a sequence on which a model is surveyed
 
 
 def observe(
@@ -145,12 +147,32 @@ def refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: s
 
 
 def look(source: Model, item: object) -> Survey:
-    """Survey a model on a first batch: on one sequence of it where it is known how to take one."""
+    """Survey a model on a first batch: on the front of one sequence where it is known how to cut one."""
     alone = isinstance(item, Batch | Tensor) and not sequence_first(source.module)
     if isinstance(item, Tensor) and not alone and item.shape[0] == item.shape[1] > 1:
         item = item[1:]  # as many sequences as positions: one fewer tells the two apart
     batch = _ready(item, source.module, seed=0, batch_axis=0)
-    return surveys.survey(source.module, batch.first() if alone else batch)
+    if not alone:
+        return surveys.survey(source.module, batch)
+    batch = batch.first()
+    few = _front(batch)
+    if few is not None:
+        with suppress(IsoscopeError):  # a model that takes no fewer tokens is surveyed on all of them
+            return surveys.survey(source.module, few)
+    return surveys.survey(source.module, batch)
+
+
+def _front(batch: Batch) -> Batch | None:
+    """The first tokens of a sequence, where a model takes nothing but tokens and masks of one length."""
+    inputs = {"": batch.inputs} if isinstance(batch.inputs, Tensor) else dict(batch.inputs)
+    tensors = [x for x in inputs.values() if isinstance(x, Tensor)]
+    if len({x.shape for x in tensors}) != 1 or len(tensors) != len(inputs) or batch.patches is not None:
+        return None
+    if tensors[0].dim() != 2 or tensors[0].shape[1] <= SURVEYED or any(map(torch.is_floating_point, tensors)):
+        return None
+    cut = {name: x[:, :SURVEYED] for name, x in inputs.items()}
+    counts, near = (None if x is None else x[:, :SURVEYED] for x in (batch.counts, batch.near))
+    return replace(batch, inputs=cut.get("", cut), counts=counts, near=near)
 
 
 def _ready(item: object, module: nn.Module, *, seed: int, batch_axis: int) -> Batch:
