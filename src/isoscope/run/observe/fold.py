@@ -250,7 +250,8 @@ class Folder:
                     attend(batch)
                     if receive is take_away:
                         yield batch
-        said = {how for place, how in self._turned.items() if place in self._of_places(Counterfactual)}
+        read = {place for many, stat in self._together if stat is Counterfactual for place in many}
+        said = {how for place, how in self._turned.items() if place in read}
         self.facts["counterfactual"] = {
             "sequences": sum(map(len, held)),
             "mean query": ", ".join(sorted(said)) or "cannot be had",
