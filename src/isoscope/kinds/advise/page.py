@@ -13,14 +13,13 @@ from dataclasses import replace
 from isoscope.formatting import short
 from isoscope.kinds.advise.findings import MEASURES, Findings, Space, findings_of
 from isoscope.kinds.advise.screen import PARTS, Said, advice, headline
-from isoscope.kinds.sections import section
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Axis, Chart, Series, Told
 from isoscope.show.colours import MODELS, PAPER, Pair
 from isoscope.show.figures.curves import Dot, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, section
 from isoscope.show.say.shapes import percent
 
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."

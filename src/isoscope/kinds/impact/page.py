@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from isoscope.kinds.impact import screen as impact
 from isoscope.kinds.impact.screen import AS_IT_IS, Effect, by_score
-from isoscope.kinds.sections import panel_of, section
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart, Series, turned
 from isoscope.show.charts import Told as Hover
@@ -20,7 +19,7 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section, section_of
+from isoscope.show.page.section import Section, panel_of, section, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."

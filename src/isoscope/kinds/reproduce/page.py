@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isoscope.kinds.reproduce.screen import claims_of
-from isoscope.kinds.sections import section
 from isoscope.papers.claims import called
 from isoscope.papers.paper import Judged, Paper, headline
 from isoscope.results.run import Run
@@ -19,7 +18,7 @@ from isoscope.show.charts import prepared
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
 from isoscope.show.page.markup import coded, rendered
-from isoscope.show.page.section import Explanation, Section, explanations
+from isoscope.show.page.section import Explanation, Section, explanations, section
 
 _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}

@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 
-from isoscope.kinds.sections import panel_of, section
 from isoscope.kinds.sweep.rows import CHANGES, STRAY, SweepRows, changes_of
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words
 from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map, Series
@@ -22,7 +21,7 @@ from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.figures.trajectories import HEIGHT as SMALL
 from isoscope.show.figures.trajectories import Depths, trajectory
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, panel_of, section
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"

@@ -23,10 +23,9 @@ from isoscope.show.figures.step_axis import Changed, StepAxis
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import FAMILIES, family_of
 from isoscope.show.page import page as rows_page
-from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.printed import Sections
 from isoscope.show.page.section import WEIGHED, Section, is_weighed, trained_section
-from isoscope.show.page.training import Finding, Swept, Training, training
+from isoscope.show.page.training import Finding, Mark, Swept, Training, marked, training
 from isoscope.show.readings import SiteReading, unique
 from isoscope.show.say.words import headline
 

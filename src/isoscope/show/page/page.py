@@ -10,11 +10,10 @@ import pandas as pd
 from isoscope.results.run import Run
 from isoscope.show.figures.clouds import MARKS, SERIES
 from isoscope.show.measures import FAMILIES, Told, family_of
-from isoscope.show.page.alarms import watch
 from isoscope.show.page.markup import rendered
 from isoscope.show.page.section import Section, is_weighed, section_of, trained_section, weight_sections
 from isoscope.show.page.tables import MOST_ROWS, notes, table
-from isoscope.show.page.training import Swept, Training, is_training, probed, training
+from isoscope.show.page.training import Swept, Training, is_training, probed, training, watch
 from isoscope.show.readings import unique
 from isoscope.show.say.course import Facts, cost, told_once
 from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS

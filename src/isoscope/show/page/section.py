@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from isoscope.show.charts import Chart
 from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
@@ -17,8 +18,7 @@ from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights import norms, planes, vocabulary
 from isoscope.show.figures.weights.heads import heads as pictures_of
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.page.alarms import marked
-from isoscope.show.page.training import Training, along_steps, live_panels, profile
+from isoscope.show.page.training import Training, along_steps, live_panels, marked, profile
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 from isoscope.show.say.course import rows_while_whole
 from isoscope.show.say.training import changed
@@ -89,6 +89,28 @@ class Section:
     def wide_maps(self) -> bool:
         """Whether maps stand two in a row; a single one need not be as wide as the page."""
         return self.across == 2 or len(self.maps) in (1, 2, 4)
+
+
+def section(
+    name: str, heading: str, asks: str, panels: Iterable[Panel], told: Told, *, words: str = "",
+    key: Mapping[str, Pair] | None = None, maps: Sequence[Panel] = (), explained: Iterable[str] | None = None,
+    folded: bool = False, wordy: bool = False,
+) -> list[Section]:  # fmt: skip
+    """A section of the panels that draw something; none without any, unless it is `wordy` and has words.
+
+    The measures of its panels are explained, or those that are named.
+    """
+    shown = [panel for panel in panels if panel.filled]
+    if not (shown or maps or (wordy and words)):
+        return []
+    of_panels = unique(measure for panel in shown for measure in panel.measures)
+    explains = explanations(of_panels if explained is None else explained, told)
+    return [Section(name, Family(heading, asks, folded=folded), shown, words, key or {}, maps, explains)]
+
+
+def panel_of(measure: str, told: Told, chart: Chart, remark: str = "") -> Panel:
+    """The panel of one measure, under its title."""
+    return Panel((measure,), title_of(measure, told), remark, chart)
 
 
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
