@@ -21,8 +21,7 @@ from isoscope.show.page.page import page
 from isoscope.show.page.section import trained_section
 from isoscope.show.page.training import Mark, is_training, marked, training, watch
 from isoscope.show.readings import read
-from isoscope.show.say.course import cost, first_not_finite, rows_while_whole, told_once, while_whole
-from isoscope.show.say.training import changed
+from isoscope.show.say.course import changed, cost, first_not_finite, rows_while_whole, told_once, while_whole
 from isoscope.show.say.words import headline
 from tests.show.drawn import figure_of
 from tests.show.made import a_run, row

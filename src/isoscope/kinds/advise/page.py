@@ -17,7 +17,7 @@ from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Axis, Chart, Series, Told
 from isoscope.show.colours import MODELS, PAPER, Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
+from isoscope.show.figures.curves import Dot, number_told, rows_of_dots
 from isoscope.show.figures.panels import Panel
 from isoscope.show.page.section import Section, section
 from isoscope.show.say.shapes import percent
@@ -130,7 +130,7 @@ def numbers_panel(
     """Numbers by name as dots with their intervals and nulls; else each in the `colour` of its space."""
     known = {name: number for name, number in numbers.items() if number.known}
     dots = [
-        Dot(at, name, number, colour or _colour(name), _telling(number, name))
+        Dot(at, name, number, colour or _colour(name), number_told(number, name))
         for at, (name, number) in enumerate(known.items())
     ]
     reached = [x for n in known.values() for x in (n.value, n.low, n.high, n.null) if x == x]
@@ -156,9 +156,3 @@ def _quantiles(space: Space) -> Told:
         ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
         lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
     return Told(space.label, "", lines)
-
-
-def _telling(number: Reading, name: str) -> Told:
-    lines = [f"95 % interval {number.low:.6g} to {number.high:.6g}"] if number.bounded else ["no interval"]
-    lines += [f"null {number.null:.6g}"] if number.null == number.null else []
-    return Told(f"{number.value:.6g}", f"  {name}", [*lines, f"n {number.n:,}"])

@@ -75,21 +75,15 @@ def sections_of(folder: RunFolder) -> list[Section]:
 def arrows(found: Sequence[Effect], looks: Looks, told: Told) -> list[Chart]:
     """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
     drawn = [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
-    return [
-        _arrows(own, looks, f"{title_of(measure, told)} · {own[0].site}")
-        for measure in unique(each.measure for each in drawn)
-        for (_, score), own in by_score(drawn).items()
-        if score == measure
-    ]
-
-
-def _arrows(own: Sequence[Effect], looks: Looks, title: str) -> Chart:
-    """The arrows of one task at one site, and the point that they leave from."""
-    x, y, colour = own[0].x[0], own[0].before, looks[AS_IT_IS][0]
-    told = [Hover(f"{y:.6g}", "  as it is")]
-    start = Series(AS_IT_IS, [x], [y], style="dots", told=told, colour=colour, size=8, opacity=1, keyed=False)
-    series = [*(_arrow(each, *looks[each.repair]) for each in own), start]
-    return Chart(title, "mean cosine", "score", series, height=_HEIGHT)
+    tasks, charts = unique(each.measure for each in drawn), []
+    for (_, measure), own in sorted(by_score(drawn).items(), key=lambda item: tasks.index(item[0][1])):
+        x, y, told_y = [own[0].x[0]], [own[0].before], [Hover(f"{own[0].before:.6g}", f"  {AS_IT_IS}")]
+        start = Series(AS_IT_IS, x, y, style="dots", told=told_y, colour=looks[AS_IT_IS][0], size=8)
+        start = replace(start, opacity=1, keyed=False)
+        series = [*(_arrow(each, *looks[each.repair]) for each in own), start]
+        title = f"{title_of(measure, told)} · {own[0].site}"
+        charts.append(Chart(title, "mean cosine", "score", series, height=_HEIGHT))
+    return charts
 
 
 def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:

@@ -19,9 +19,10 @@ from isoscope.show.figures.maps import colour_bar, head_map
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
 from isoscope.show.figures.trajectories import HEIGHT as SMALL
-from isoscope.show.figures.trajectories import Depths, trajectory
+from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section, panel_of, section
+from isoscope.show.page.section import Section, section
+from isoscope.show.page.training import step_panel
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
@@ -75,8 +76,7 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     for measure in _ALONG:
         shown = [r for r in readings if r.measure == measure]
         if any(r.known for r in shown):
-            chart = trajectory(shown, axis, _with(places, shown), mapped=False)
-            lines.append(panel_of(measure, told, chart, chart.remark))
+            lines.append(step_panel(shown, axis, _with(places, shown), told, mapped=False))
     explained = [m for m in (PAIRS, *_ALONG) if (rows["measure"] == m).any()]
     return section(
         "checkpoints", "Checkpoints against each other", "When is the final arrangement there?", lines, told,

@@ -76,11 +76,8 @@ def sweep(
     refuse_sizes(limit, max_length, batch_size)
     address, telling = str(model), watching.telling
     with telling.bar(f"looking for checkpoints of {address}"):
-        for kind, name, names in (
-            ("what", what, WHAT),
-            ("engine", engine, ENGINES),
-            ("dtype", dtype, DTYPES),
-        ):
+        words = (("what", what, WHAT), ("engine", engine, ENGINES), ("dtype", dtype, DTYPES))
+        for kind, name, names in words:
             if name not in names:
                 raise unknown_name(kind, name, names)
         if engine == "local":

@@ -13,8 +13,7 @@ import pandas as pd
 
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
-from isoscope.show.figures.albums import Album, Line
-from isoscope.show.figures.clouds import AXES, album
+from isoscope.show.figures.clouds import AXES
 from isoscope.show.figures.maps import ALONG
 from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
 from isoscope.show.measures import MAPS
@@ -66,12 +65,6 @@ def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Ch
             low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
             found.append(Changed(r.tag, r.about, r.kind, r.layer, int(r.value), low, high, r.note))
     return found
-
-
-def moving_album(points: pd.DataFrame, rows: pd.DataFrame) -> Album[list[Line]] | None:
-    """The album of queries and keys whose steps can be played; None where no checkpoint kept them."""
-    found = by_step(points)
-    return album(found, rows) if len(found) else None
 
 
 def by_step(points: pd.DataFrame) -> pd.DataFrame:

@@ -19,14 +19,18 @@ _WRAPPED = 56  # letters of a line of a note
 _ROW, _ENDS = 24, 64  # pixels of a row of changes, and of its ends
 
 
+def number_told(number: Reading, name: str, *more: str) -> Told:
+    """The hover text of a number: its value, interval, null and n, and what more there is to say."""
+    ends = f"95 % interval {number.low:.6g} to {number.high:.6g}" if number.bounded else "no interval"
+    null = [f"null {number.null:.6g}"] if math.isfinite(number.null) else []
+    return Told(f"{number.value:.6g}", f"  {name}", [ends, *null, f"n {number.n:,}", *more])
+
+
 def telling(reading: SiteReading) -> Told:
-    """The hover text of a reading: its value, interval, null, n, site and note."""
+    """The hover text of a reading: that of its number, its site and its note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
-    ends = f"95 % interval {reading.low:.6g} to {reading.high:.6g}" if reading.bounded else "no interval"
-    null = [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
-    lines = [ends, *null, f"n {reading.n:,}", f"{reading.site}{step} of {reading.model}"]
-    told = [*lines, *textwrap.wrap(reading.note, _WRAPPED)]
-    return Told(f"{reading.value:.6g}", f"  {reading.measure}", told)
+    site = f"{reading.site}{step} of {reading.model}"
+    return number_told(reading, reading.measure, site, *textwrap.wrap(reading.note, _WRAPPED))
 
 
 def wants_log(own: Sequence[SiteReading]) -> bool:

@@ -20,8 +20,7 @@ from isoscope.show.figures.weights.heads import heads as pictures_of
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
 from isoscope.show.page.training import Training, along_steps, live_panels, marked, profile
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
-from isoscope.show.say.course import rows_while_whole
-from isoscope.show.say.training import changed
+from isoscope.show.say.course import changed, rows_while_whole
 from isoscope.show.say.words import CLAIM, LIVE, sentences
 
 WEIGHED: dict[str, Callable[[str], bool]] = {
@@ -159,9 +158,9 @@ def is_weighed(kind: str) -> bool:
 
 
 def weight_sections(
-    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: object
 ) -> list[Section]:
-    """The sections on weights whose sites were measured; `length` is the T of the regimes."""
+    """The sections on weights whose sites were measured; `length`, where there is one, is the regimes' T."""
     found = []
     for family, has in WEIGHED.items():
         kinds = [kind for kind in map(str, rows["kind"].drop_duplicates()) if has(kind)]
@@ -188,7 +187,7 @@ def weight_sections(
 
 
 def _localisation(
-    section: Section, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+    section: Section, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: object
 ) -> Section:
     mapped = maps(rows, "query_key", told)
     here = {m: {**told.get(m, {}), "family": "query_key"} for m in FAMILIES["query_key"].measures}
@@ -200,7 +199,8 @@ def _localisation(
         # short and in one line, so that panels side by side look alike
         covered = panel.measures[0] in {shown.measures[0] for shown in mapped}
         small += [] if covered else [replace(panel, remark=remark)]
-    large, pictures = planes.planes(rows, length), pictures_of(points, rows)
+    large = planes.planes(rows, length if isinstance(length, int) else None)
+    pictures = pictures_of(points, rows)
     return replace(section, small=small, across=drawn.across, large=large, pictures=pictures, maps=mapped)
 
 

@@ -258,8 +258,7 @@ def live_panels(of: Training) -> list[Panel]:
     for measure in (*unique(r.measure for r in own if r.measure in _GRADIENTS), *_LIVE):
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
         if any(r.known for r in shown):
-            chart = trajectory(shown, axis, of.places, mapped=False)
-            panels.append(Panel((measure,), title_of(measure, of.told), chart.remark, chart))
+            panels.append(step_panel(shown, axis, of.places, of.told, mapped=False))
     return panels
 
 

@@ -66,7 +66,7 @@ def _self_attention(found: list[SiteReading], measure: str) -> list[SiteReading]
 def _place(name: str, heads: list[SiteReading], number: int) -> str:
     """A regime in words: a half, or within 1/|tr W| of the middle, as a share of the length."""
     if name not in ("middle", "middle_early"):
-        return f"{REGIMES[name].says} ({number})"
+        return f"in the {REGIMES[name].label} ({number})"
     reach = spread([100 / abs(r.value) for r in heads if regime_of(r) == name], lambda x: f"{x:.0f}")
     side = "past" if name == "middle" else "before"
     return f"within {reach} % of the length {side} the middle ({number})"
