@@ -14,8 +14,7 @@ import pandas as pd
 from isoscope.kinds.block.screen import finding, finding_of_norms
 from isoscope.lab.block.seeds import over_seeds
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Axis, Chart, Series
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, Pair, sequence
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import title_of

@@ -15,8 +15,7 @@ from isoscope.kinds.contrast import screen as say
 from isoscope.lab.contrast.fit import Fitted
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Chart, Ground, Series, turned
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Chart, Ground, Hover, Series, turned
 from isoscope.show.colours import GRID, Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told

@@ -13,8 +13,7 @@ from dataclasses import replace
 from isoscope.kinds.impact import screen as impact
 from isoscope.kinds.impact.screen import AS_IT_IS, Effect, by_score
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Chart, Series, turned
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Chart, Hover, Series, turned
 from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel

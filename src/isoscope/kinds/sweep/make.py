@@ -32,21 +32,15 @@ from isoscope.sweeps.work.on_ray import ray_slots
 ENGINES = ("local", "ray")
 
 
-def _unheard(*told: object) -> None:
-    pass
-
-
-def _unwatched(title: str, total: int, there: int) -> AbstractContextManager[Callable[[Event], None]]:
-    return nullcontext(_unheard)
-
-
 @dataclass(frozen=True)
 class Watching:
     """Who hears of a sweep: of its progress, of checkpoints once examined, and of every unit."""
 
     telling: Telling = SILENT
-    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = _unheard
-    units: Callable[[str, int, int], AbstractContextManager[Callable[[Event], None]]] = _unwatched
+    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = lambda *told: None
+    units: Callable[[str, int, int], AbstractContextManager[Callable[[Event], None]]] = (
+        lambda title, total, there: nullcontext(lambda event: None)
+    )
 
 
 UNSEEN = Watching()

@@ -20,7 +20,7 @@ from isoscope.results.trajectory import BETWEEN
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.maps import heads_over_steps
 from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.step_axis import Changed, StepAxis
+from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import FAMILIES, Family, family_of, how_shown, in_order, name_of
 from isoscope.show.page import page as rows_page
@@ -138,7 +138,7 @@ def _placed(own: list[SiteReading], family: str, places: Depths) -> tuple[list[S
 
 
 def _marked(
-    changes: Sequence[Changed], lines: Sequence[SiteReading], marks: Sequence[Mark], axis: StepAxis,
+    changes: Sequence[SiteReading], lines: Sequence[SiteReading], marks: Sequence[Mark], axis: StepAxis,
     places: Depths, panel: Panel,
 ) -> Panel:  # fmt: skip
     """The panel with changes and findings marked, and with what the switch of its axis needs."""

@@ -5,9 +5,8 @@ Rows of heads are read at the steps that are drawn, of the measures that maps sh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -15,10 +14,10 @@ from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
 from isoscope.show.figures.clouds import AXES
 from isoscope.show.figures.maps import ALONG
-from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
+from isoscope.show.figures.step_axis import StepAxis, step_axis
 from isoscope.show.measures import MAPS
 from isoscope.show.page.training import Finding
-from isoscope.show.readings import read
+from isoscope.show.readings import SiteReading, read
 
 CHANGES = ("jump", "turn")
 STRAY = "stray"
@@ -57,14 +56,13 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     return SweepRows(of, rows, between, folder.points(BETWEEN), facts, axis, findings, examined)
 
 
-def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Changed]:
-    """The changes that the rows tell of, in their order."""
-    found = []
-    for r in read(between[between["tag"].isin(list(kinds))]):
-        if r.known:
-            low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
-            found.append(Changed(r.tag, r.about, r.kind, r.layer, int(r.value), low, high, r.note))
-    return found
+def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[SiteReading]:
+    """The changes that the rows tell of: what (`tag`), of which measure (`about`), and the first step after.
+
+    One whose place has no interval is given that of its step alone.
+    """
+    found = [r for r in read(between[between["tag"].isin(list(kinds))]) if r.known]
+    return [r if r.bounded else replace(r, low=r.value, high=r.value) for r in found]
 
 
 def by_step(points: pd.DataFrame) -> pd.DataFrame:

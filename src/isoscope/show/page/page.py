@@ -16,7 +16,7 @@ from isoscope.show.page.tables import MOST_ROWS, notes, table
 from isoscope.show.page.training import Swept, Training, is_training, probed, training, watch
 from isoscope.show.readings import unique
 from isoscope.show.say.course import Facts, cost, told_once
-from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
+from isoscope.show.say.weights import SCALE_OF_WEIGHTS
 from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 
 

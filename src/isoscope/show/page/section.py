@@ -99,7 +99,7 @@ def section(
 
     The measures of its panels are explained, or those that are named.
     """
-    shown = [panel for panel in panels if panel.filled]
+    shown = [panel for panel in panels if panel.chart.filled]
     if not (shown or maps or (wordy and words)):
         return []
     of_panels = unique(measure for panel in shown for measure in panel.measures)

@@ -18,7 +18,7 @@ WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing 
 CHANCE = 0.05  # a head's own predictions agree better than those of other heads where p is at most this
 ALONG = 0.3  # a cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2
 
-SCALE_OF_WORDS = (
+SCALE_OF_WEIGHTS = (
     "The regimes are those of Bao et al. 2024, for inputs that walk at random and sequences that grow long; "
     "a head is undecided where their inequalities hold for none. In the pale areas tr W² decides. "
     "A vocabulary is called anisotropic where its mean cosine exceeds that of random directions by "

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks, rounded
+from isoscope.show.charts import Alarm, Axis, Chart, Ground, Hover, Label, Map, Series, log_ticks, rounded
 from isoscope.show.colours import ALARM, GRID, INK, PAPER, SOFT
 
 Figure = dict[str, Any]
@@ -199,7 +199,7 @@ def _hover(one: Series, digits: int) -> Figure:
     return made
 
 
-def told_html(told: Told | str) -> str:
+def told_html(told: Hover | str) -> str:
     """Hover text as plotly reads it."""
     if isinstance(told, str):
         return html.escape(told)
@@ -207,7 +207,7 @@ def told_html(told: Told | str) -> str:
     return "<br>".join([first + html.escape(told.rest), *map(html.escape, told.lines)])
 
 
-def _pattern(told: Told) -> str:
+def _pattern(told: Hover) -> str:
     text = re.sub(
         r"\{(\w+)(:[^}]*)?\}", lambda m: f"%{{{_PLACES.get(m[1], m[1])}{m[2] or ''}}}", told_html(told)
     )

@@ -13,7 +13,7 @@ from itertools import product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Ground, Label, Series, Told
+from isoscope.show.charts import Axis, Chart, Ground, Hover, Label, Series
 from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import Panel, heading_of
 from isoscope.show.readings import QUERY_KEY, SiteReading, at_last, models, read
@@ -81,7 +81,7 @@ def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -
     for name, one in REGIMES.items():
         mine = [pair for pair in pairs if regime_of(pair[0]) == name]
         told = [
-            Told(f"layer {trace.layer}, head {trace.head}", f": {one.label}",
+            Hover(f"layer {trace.layer}, head {trace.head}", f": {one.label}",
                  [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", trace.model])
             for trace, scale in mine
         ]  # fmt: skip
