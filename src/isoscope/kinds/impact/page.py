@@ -100,12 +100,10 @@ def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:
 
 def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
     """One score: a dot per repair with its interval."""
-    dots = []
-    for row, each in enumerate(own):
-        idle = each.verdict == "cannot matter"
-        told = Hover(each.told(), f"  {each.repair}", [each.by.note])
-        dots.append(
-            Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
-                hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
-        )  # fmt: skip
+    dots = [
+        Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair],
+            Hover(each.told(), f"  {each.repair}", [each.by.note]), each.verdict not in ("helped", "hurt"),
+            "square" if each.verdict == "cannot matter" else "circle", bar=1.6)
+        for row, each in enumerate(own)
+    ]  # fmt: skip
     return rows_of_changes([each.repair for each in own], dots, "change")

@@ -59,14 +59,9 @@ def paper_page(
     """The text of `report.html`, from the claims that were judged."""
     drawn = [_drawn(each, run, facts.get(each.claim.name, {}).get("notes", [])) for each in found]
     colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
-    values = {
-        "citation": paper.citation,
-        "headline": headline(found),
-        "claims": drawn,
-        "absent": [(name, coded(why)) for name, why in paper.absent.items()],
-        "dashes": _DASHES,
-    }
-    return rendered("paper.html", run, facts, colours, values, _SHOWN_ELSEWHERE)
+    absent = [(name, coded(why)) for name, why in paper.absent.items()]
+    values = {"citation": paper.citation, "headline": headline(found), "claims": drawn, "absent": absent}
+    return rendered("paper.html", run, facts, colours, {**values, "dashes": _DASHES}, _SHOWN_ELSEWHERE)
 
 
 def _panels(each: Judged) -> list[Panel]:

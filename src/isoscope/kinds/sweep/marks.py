@@ -22,12 +22,9 @@ SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 
 
 def mark_changes(
-    panel: Panel,
-    changes: Sequence[SiteReading],
-    readings: Sequence[SiteReading],
-    axis: StepAxis,
+    panel: Panel, changes: Sequence[SiteReading], readings: Sequence[SiteReading], axis: StepAxis,
     places: Depths,
-) -> Panel:
+) -> Panel:  # fmt: skip
     """The panel with the changes of its measure marked on its lines."""
     only = next((kind for kind, name in KINDS.items() if panel.heading.endswith(f" · {name}")), None)
     own = [r for r in readings if r.measure == panel.measures[0] and only in (None, r.kind)]

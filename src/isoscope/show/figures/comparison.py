@@ -53,10 +53,8 @@ def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> C
     log, label = across == "drift", ACROSS[across]
     left, right = _span([x.value for x, _ in dots], log)
     line = [right * i / 60 for i in range(61)]
-    square = Series(
-        "relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash", width=1.5
-    )
-    series = [] if log else [square]
+    square = Series("relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash")
+    series = [] if log else [replace(square, width=1.5)]
     for at, (name, pair) in enumerate(colours.items()):
         own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
         curve = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)

@@ -175,7 +175,8 @@ def training(rows: pd.DataFrame, facts: Facts, told: Told, axis: StepAxis | None
     every, own = own[own["head"].isna()], own[own["step"].isin(axis.steps)]
     readings = read(own[own["head"].isna()])
     spoken, places = _spoken(every, axis), depths(readings)
-    return Training(own, every, spoken, live, readings, axis, places, on_watch, explained(told, facts))
+    loop = {str(m): says for found in recorded(facts, "explained", dict) for m, says in found.items()}
+    return Training(own, every, spoken, live, readings, axis, places, on_watch, {**loop, **told})
 
 
 def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
@@ -186,12 +187,6 @@ def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
     steps = {*axis.steps, rows_while_whole(every)["step"].max()}
     followed = every["measure"].isin(_FOLLOWED) | (every["kind"] == "training")
     return every[followed | every["step"].isin(steps)]
-
-
-def explained(told: Told, facts: Facts) -> Told:
-    """The explanations of the run's measures, and those that units give of the loop's own numbers."""
-    own = {str(m): says for found in recorded(facts, "explained", dict) for m, says in found.items()}
-    return {**own, **told}
 
 
 def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list[Panel]]:

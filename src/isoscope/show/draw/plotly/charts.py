@@ -84,11 +84,8 @@ def _finite(value: Any) -> Any:
 def _axis(axis: Axis, more: Figure) -> Figure:
     ticks = log_ticks(*axis.range) if axis.log and axis.range and axis.ticks is None else axis.ticks
     made = {
-        "zeroline": axis.zero,
-        "gridcolor": GRID[0],
-        "zerolinecolor": GRID[0],
-        "fixedrange": True,
-        "exponentformat": "e",  # else 0.00002 is 20µ
+        "zeroline": axis.zero, "gridcolor": GRID[0], "zerolinecolor": GRID[0],
+        "fixedrange": True, "exponentformat": "e",  # else 0.00002 is 20µ
         "title": {"text": _written(axis.name), "standoff": 8} if axis.name else None,
         "type": "log" if axis.log else "linear" if axis.range else None,
         "range": list(axis.range) if axis.range else None,
@@ -98,7 +95,7 @@ def _axis(axis: Axis, more: Figure) -> Figure:
         "rangemode": "tozero" if axis.floor else None,
         "tickfont": {"color": INK[0]} if axis.rows else None,
         "ticklabelstandoff": 5 if axis.rows else None,
-    }
+    }  # fmt: skip
     return _given(made) | more
 
 
