@@ -110,7 +110,7 @@ def test_changes_are_told_by_where_they_fall(tmp_path: Path) -> None:
     assert "8 of 40 series jump or turn; chance alone marks about 1, more where shocks differ much" in text
     assert "The largest group (4) changes between step 32 and step 64: " in text
     found = changes_of(read_sweep(a_sweep(tmp_path / "again")).between, ("stray",))
-    assert [(change.measure, change.step) for change in found] == [("relative_drift", 8)]
+    assert [(change.about, change.value) for change in found] == [("relative_drift", 8)]
 
 
 def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
