@@ -19,14 +19,7 @@ from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
-from isoscope.show.say.course import (
-    NOT_FINITE,
-    Facts,
-    first_not_finite,
-    not_finite,
-    rows_while_whole,
-    while_whole,
-)
+from isoscope.show.say import course
 from isoscope.show.say.words import CLAIM, LIVE
 
 KINDS_OF_RUN = ("training", "demo")
@@ -40,7 +33,7 @@ _MAPPED = {"training": 0, "directions": 1}
 _LIVE = ("normalised_entropy", "mean_cosine_between")
 _GRADIENTS = ("query_gradient_share", "key_gradient_share")
 NEEDS = {
-    "not_a_number": NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
+    "not_a_number": course.NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
     "rank_collapse": ("rank_residual",), "score_growth": ("largest_score",),
     "drift_takes_over": ("drift_share",),
 }  # fmt: skip
@@ -166,7 +159,7 @@ def is_training(run: Run, rows: pd.DataFrame, looks: int = 2) -> bool:
     return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() >= looks
 
 
-def training(rows: pd.DataFrame, facts: Facts, told: Told, axis: StepAxis | None = None) -> Training:
+def training(rows: pd.DataFrame, facts: course.Facts, told: Told, axis: StepAxis | None = None) -> Training:
     """Settle the steps that are drawn, which are those of `axis` where one is given, and read their sites."""
     own = probed(rows)
     live, on_watch = rows[rows["revision"].isin([LIVE])], watch(own, facts)
@@ -184,7 +177,7 @@ def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
 
     Other sentences speak of the last step. Without this a run of 1,000 looks takes 37 s in place of 7.
     """
-    steps = {*axis.steps, rows_while_whole(every)["step"].max()}
+    steps = {*axis.steps, course.rows_while_whole(every)["step"].max()}
     followed = every["measure"].isin(_FOLLOWED) | (every["kind"] == "training")
     return every[followed | every["step"].isin(steps)]
 
@@ -230,7 +223,7 @@ def step_panel(
 
 def profile(of: Training, measure: str) -> Panel | None:
     """The measure along the layers, a curve for each of a few steps."""
-    whole = while_whole([r for r in of.readings if r.measure == measure])
+    whole = course.while_whole([r for r in of.readings if r.measure == measure])
     steps = spaced(sorted({r.step for r in whole if r.step is not None and r.known}), _MOST_PROFILES)
     rows = of.site_rows()
     rows = rows[(rows["measure"] == measure) & rows["step"].isin(steps)]
@@ -257,9 +250,9 @@ def live_panels(of: Training) -> list[Panel]:
     return panels
 
 
-def watch(rows: pd.DataFrame, facts: Facts) -> Watch | None:
+def watch(rows: pd.DataFrame, facts: course.Facts) -> Watch | None:
     """What the alarms of a run said; None where it had none and nothing went wrong."""
-    bad = rows[rows["measure"].isin(NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
+    bad = rows[rows["measure"].isin(course.NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
     told: dict[tuple[str, str], Raised] = {}
     for alarm in sorted(_alarms(facts), key=lambda alarm: alarm.step):
         before = told.setdefault((alarm.name, alarm.site), replace(alarm, times=0))
@@ -267,9 +260,9 @@ def watch(rows: pd.DataFrame, facts: Facts) -> Watch | None:
         if alarm.name == "not_finite":  # it is recorded only while its beginning is among the recent steps
             times = max(bad.loc[bad["step"] >= before.step, "step"].nunique(), 1)
         told[alarm.name, alarm.site] = replace(before, times=times)
-    first = first_not_finite(read(bad))
+    first = course.first_not_finite(read(bad))
     if first is not None and not any(alarm.name == "not_finite" for alarm in told.values()):
-        words = f"{not_finite(first)}; no alarm was on watch for it."
+        words = f"{course.not_finite(first)}; no alarm was on watch for it."
         told["not_finite", first.site] = Raised("not_finite", first.step or 0, first.site, words)
     watched = {
         str(name): str(words) or str(name).replace("_", " ")
@@ -294,12 +287,12 @@ def marked(panel: Panel, axis: StepAxis, marks: Iterable[Mark]) -> Panel:
     return replace(panel, chart=replace(panel.chart, alarms=[*panel.chart.alarms, *alarms]))
 
 
-def recorded(facts: Facts, name: str, *kinds: type[_Kind]) -> list[_Kind]:
+def recorded(facts: course.Facts, name: str, *kinds: type[_Kind]) -> list[_Kind]:
     """What the units recorded under a name, where it is of one of these types."""
     return [listed for known in facts.values() if isinstance(listed := known.get(name), kinds)]
 
 
-def _alarms(facts: Facts) -> list[Raised]:
+def _alarms(facts: course.Facts) -> list[Raised]:
     return [
         Raised(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))
         for listed in recorded(facts, "alarms", list, tuple)
