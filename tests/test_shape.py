@@ -12,6 +12,10 @@ SOURCE = Path(isoscope.__file__).parent
 MOST_MODULES = 24
 MOST_PREFIXED = 2
 MOST_PUBLIC = 25
+COUNTED = (".py", ".js", ".css", ".html")
+SHOWING = ("show", "plot", "kinds", "cli")
+MOST_SHOWING = 11_500
+"""The most lines that all packages which show results may have together."""
 FOLDERS = sorted({file.parent for file in SOURCE.rglob("*.py")})
 
 
@@ -53,6 +57,16 @@ def test_private_names_stay_in_their_module() -> None:
         str(file.relative_to(SOURCE)): private_imports(file.read_text()) for file in SOURCE.rglob("*.py")
     }
     assert {file: names for file, names in found.items() if names} == {}
+
+
+def lines(folder: Path) -> int:
+    """How many lines of code a folder has, with its templates, styles and scripts."""
+    files = [file for file in folder.rglob("*") if file.suffix in COUNTED]
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
+def test_what_shows_results_stays_small() -> None:
+    assert sum(lines(SOURCE / package) for package in SHOWING) <= MOST_SHOWING
 
 
 def test_few_names_are_public() -> None:

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from isoscope.kinds.report import figures
-from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told
+from isoscope.show.charts import Alarm, Axis, Chart, Ground, Hover, Label, Map, Series
 from isoscope.show.draw.matplotlib.charts import draw, thinned
 from isoscope.show.draw.plotly.charts import figure, told_html
 from tests.plot.made import KINDS, folder
@@ -94,8 +94,10 @@ def test_what_is_no_number_is_written_as_null() -> None:
 
 
 def test_hover_text_is_escaped() -> None:
-    assert told_html(Told("<1>", " & name", ["a<b"])) == "<b>&lt;1&gt;</b> &amp; name<br>a&lt;b"
-    (trace,) = figure(Chart("", "", "", [Series("<i>", [0], [0.0], pattern=Told("{y:.3g}", " <x>"))]))["data"]
+    assert told_html(Hover("<1>", " & name", ["a<b"])) == "<b>&lt;1&gt;</b> &amp; name<br>a&lt;b"
+    (trace,) = figure(Chart("", "", "", [Series("<i>", [0], [0.0], pattern=Hover("{y:.3g}", " <x>"))]))[
+        "data"
+    ]
     assert trace["hovertemplate"] == "<b>%{y:.3g}</b> &lt;x&gt;<extra></extra>"
     assert trace["name"] == "&lt;i&gt;"
 

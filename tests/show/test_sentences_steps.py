@@ -14,7 +14,7 @@ from isoscope.results.row import Row
 from isoscope.results.trajectory import Trajectory
 from isoscope.show.page.training import Finding
 from isoscope.show.readings import read
-from isoscope.show.say.training import changed
+from isoscope.show.say.course import changed
 from tests.show.made import row
 from tests.show.said import Case, Line, Say, along, layers
 from tests.typed import frame

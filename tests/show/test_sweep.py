@@ -15,12 +15,13 @@ from isoscope.kinds.report import write
 from isoscope.kinds.sweep.marks import switchable
 from isoscope.kinds.sweep.page import MOST_UNITS, _sections
 from isoscope.kinds.sweep.page import page_of as sweep_page
-from isoscope.kinds.sweep.rows import by_step, changes_of, moving_album, read_sweep
+from isoscope.kinds.sweep.rows import by_step, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart
 from isoscope.show.draw.plotly.charts import carried
+from isoscope.show.figures.clouds import album as album_of
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.page.section import Section
@@ -109,7 +110,7 @@ def test_changes_are_told_by_where_they_fall(tmp_path: Path) -> None:
     assert "8 of 40 series jump or turn; chance alone marks about 1, more where shocks differ much" in text
     assert "The largest group (4) changes between step 32 and step 64: " in text
     found = changes_of(read_sweep(a_sweep(tmp_path / "again")).between, ("stray",))
-    assert [(change.measure, change.step) for change in found] == [("relative_drift", 8)]
+    assert [(change.about, change.value) for change in found] == [("relative_drift", 8)]
 
 
 def test_the_matrix_is_symmetric_and_lacks_what_lacks(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_weights_run_along_the_steps(tmp_path: Path) -> None:
 
 def test_the_steps_of_a_head_can_be_played(tmp_path: Path) -> None:
     folder = a_sweep(tmp_path)
-    album = moving_album(folder.points("between"), folder.frame())
+    album = album_of(by_step(folder.points("between")), folder.frame())
     assert album is not None and album.units == tuple(map(str, STEPS)) and album.along == "step"
     assert len(album.heads) == 2 * len(STEPS)
     text = text_of(folder)

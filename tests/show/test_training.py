@@ -17,13 +17,11 @@ from isoscope.show.figures.maps import MOST_HEADS, heads_over_steps
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory
-from isoscope.show.page.alarms import Mark, marked, watch
 from isoscope.show.page.page import page
 from isoscope.show.page.section import trained_section
-from isoscope.show.page.training import is_training, training
+from isoscope.show.page.training import Mark, is_training, marked, training, watch
 from isoscope.show.readings import read
-from isoscope.show.say.course import cost, first_not_finite, rows_while_whole, told_once, while_whole
-from isoscope.show.say.training import changed
+from isoscope.show.say.course import changed, cost, first_not_finite, rows_while_whole, told_once, while_whole
 from isoscope.show.say.words import headline
 from tests.show.drawn import figure_of
 from tests.show.made import a_run, row

@@ -15,8 +15,7 @@ import pytest
 from isoscope.results.store import open_run, read_run
 from isoscope.show.draw.plotly.charts import carried
 from isoscope.show.page.page import page
-from isoscope.show.watch.served import served_library, watched_page
-from isoscope.show.watch.watch import Watch, newest_file, state
+from isoscope.show.watch.watch import Watch, newest_file, served_library, state, watched_page
 from tests.show.made_training import a_training, facts, watched
 from tests.show.watching import get, serving, small_page, until, version, write_step
 

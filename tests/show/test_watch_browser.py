@@ -11,8 +11,7 @@ import pytest
 
 from isoscope.results.store import open_run, read_run
 from isoscope.show.page.page import page
-from isoscope.show.watch.served import served_library
-from isoscope.show.watch.watch import Watch
+from isoscope.show.watch.watch import Watch, served_library
 from tests.show.browser import Opened
 from tests.show.made_training import a_training, facts, watched
 from tests.show.watching import serving

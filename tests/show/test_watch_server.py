@@ -13,8 +13,7 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.show.watch.serve import PORT, PageServer, open_server
-from isoscope.show.watch.served import served_library
-from isoscope.show.watch.watch import Watch
+from isoscope.show.watch.watch import Watch, served_library
 from tests.show.watching import Answer, get, served, serving, small_page, until, write_step
 
 SECRET = "the launch code"

@@ -33,11 +33,9 @@ _WELL = "the page shows the rows that are there."
 
 @verb(HELP)
 def watch(
-    run: Path,
-    port: Annotated[int | None, Option(min=0, max=65535)] = None,
-    host: str = "127.0.0.1",
+    run: Path, port: Annotated[int | None, Option(min=0, max=65535)] = None, host: str = "127.0.0.1",
     allow_remote: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Serve the page of a run that is being written: new rows appear as they land. Ctrl-C stops it."""
     from isoscope.cli.screen import terminal as screen
     from isoscope.errors import IsoscopeError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from isoscope.kinds.screen import Screen
@@ -42,24 +42,20 @@ class Kind:
 
     def page(self, folder: RunFolder) -> str:
         """The text of `report.html`."""
-        text: str = named(f"{self.home}.page:page_of")(folder)
-        return text
+        return cast("str", named(f"{self.home}.page:page_of")(folder))
 
     def sections(self, folder: RunFolder) -> Sections:
         """The sections of the page, from which the figures for print are made."""
-        made: Sections = named(f"{self.home}.page:sections_of")(folder)
-        return made
+        return cast("Sections", named(f"{self.home}.page:sections_of")(folder))
 
     def screen(self, folder: RunFolder, width: int) -> Screen:
         """The output of a terminal of this width."""
-        made: Screen = named(f"{self.home}.screen:screen_of")(folder, width)
-        return made
+        return cast("Screen", named(f"{self.home}.screen:screen_of")(folder, width))
 
     def explains(self) -> Explained:
         """The explanations of numbers that are no `Measure`."""
         found = named(self.told) if self.told else {}
-        explained: Explained = found() if callable(found) else found
-        return explained
+        return cast("Explained", found() if callable(found) else found)
 
 
 KINDS = (

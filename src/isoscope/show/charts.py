@@ -22,7 +22,7 @@ _DOTS = {"curve": 6.0, "dots": 6.0}
 
 
 @dataclass(frozen=True)
-class Told:
+class Hover:
     """Hover text: bold, the rest of its line, further lines; in patterns `{x:.3g}`, `{step}` and so on."""
 
     bold: str
@@ -46,8 +46,8 @@ class Series:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     style: Style = "line"
-    told: Sequence[Told | str] = ()
-    pattern: Told | None = None
+    told: Sequence[Hover | str] = ()
+    pattern: Hover | None = None
     colour: Pair | None = None
     mark: str = "circle"
     hollow: bool | Sequence[bool] = False
@@ -145,8 +145,8 @@ class Map:
     up: Axis
     bar: Sequence[tuple[float, str]]
     signed: bool = False
-    told: Sequence[Sequence[Told | None]] = ()
-    pattern: Told | None = None
+    told: Sequence[Sequence[Hover | None]] = ()
+    pattern: Hover | None = None
     text: Sequence[Sequence[str]] = ()
     digits: int = 4
     apart: bool = False
@@ -311,15 +311,15 @@ def _log(axis: Axis, values: Sequence[float | str | None]) -> Axis:
     return replace(axis, range=(min(there) - room, max(there) + room))
 
 
-def _told(one: Series, i: int) -> Told:
+def _told(one: Series, i: int) -> Hover:
     more, x, y = (one.told[i] if one.told else ""), one.x[i], one.y[i]
-    if isinstance(more, Told):
+    if isinstance(more, Hover):
         return more
     lines = []
     if one.low and not math.isnan(one.low[i]):
         lines.append(f"95 % interval {one.low[i]:.6g} to {one.high[i]:.6g}")
     lines.append(x if isinstance(x, str) else f"at {x:.6g}")
-    return Told(f"{y:.6g}", f"  {one.name}", [*lines, *([more] if more else [])])
+    return Hover(f"{y:.6g}", f"  {one.name}", [*lines, *([more] if more else [])])
 
 
 def null_line(x: Sequence[float], y: Sequence[float], colour: Pair = SOFT) -> Series:

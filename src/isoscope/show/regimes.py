@@ -13,23 +13,22 @@ TRACES = {"trace": "frobenius", "trace_on_data": "frobenius_on_data"}
 
 @dataclass(frozen=True)
 class Regime:
-    """What a head in it attends to, as a label and as a sentence has it, its colour and its mark."""
+    """What a head in it attends to, its colour and its mark."""
 
     label: str
-    says: str
     colour: Pair
     symbol: str
 
 
 REGIMES: dict[str, Regime] = {
-    "late": Regime("late half", "in the late half", MODELS[0], "circle"),
-    "middle": Regime("just past the middle", "just past the middle", MODELS[5], "triangle-right"),
-    "early": Regime("early half", "in the early half", MODELS[1], "diamond"),
-    "middle_early": Regime("just before the middle", "just before the middle", MODELS[4], "triangle-left"),
-    "uniform": Regime("everywhere", "everywhere", MODELS[2], "square"),
-    "uniform_half": Regime("half, everywhere", "everywhere by half", MODELS[3], "cross"),
-    "vanishing": Regime("nowhere", "nowhere", MODELS[6], "x"),
-    "undecided": Regime("undecided", "undecided", SOFT, "circle-open"),
+    "late": Regime("late half", MODELS[0], "circle"),
+    "middle": Regime("just past the middle", MODELS[5], "triangle-right"),
+    "early": Regime("early half", MODELS[1], "diamond"),
+    "middle_early": Regime("just before the middle", MODELS[4], "triangle-left"),
+    "uniform": Regime("everywhere", MODELS[2], "square"),
+    "uniform_half": Regime("half, everywhere", MODELS[3], "cross"),
+    "vanishing": Regime("nowhere", MODELS[6], "x"),
+    "undecided": Regime("undecided", SOFT, "circle-open"),
 }
 """In the order of the key and of the sentences; what is not among them is undecided."""
 

@@ -51,12 +51,8 @@ def advise(
         if given.seen < len(vectors):
             notes = [*notes, f"advice is given on {given.seen} of {len(vectors)} vectors, drawn by lot"]
         name, site = file.name, Site("cloud")
-        question: dict[str, object] = {
-            "file": str(file),
-            "array": array,
-            "limit": limit,
-            "hash": given.digest,
-        }
+        question: dict[str, object] = {"file": str(file), "array": array, "limit": limit}
+        question["hash"] = given.digest
     else:
         loaded = load(address, device=device)
         states = open_states(

@@ -13,14 +13,13 @@ from dataclasses import replace
 from isoscope.formatting import short
 from isoscope.kinds.advise.findings import MEASURES, Findings, Space, findings_of
 from isoscope.kinds.advise.screen import PARTS, Said, advice, headline
-from isoscope.kinds.sections import section
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, PAPER, Pair
-from isoscope.show.figures.curves import Dot, rows_of_dots
+from isoscope.show.figures.curves import Dot, number_told, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, section
 from isoscope.show.say.shapes import percent
 
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
@@ -99,10 +98,8 @@ def cosine_panel(every: Sequence[Space]) -> Panel:
     for at, space in enumerate(spaces):
         for low, high, width, opacity in _BARS:
             x = [space.quantiles[end].value for end in (low, high)]
-            bar = Series(
-                space.label, x, [-at, -at], colour=_colour(space.label), width=width, opacity=opacity
-            )
-            series.append(replace(bar, keyed=False))
+            bar = Series(space.label, x, [-at, -at], colour=_colour(space.label), keyed=False)
+            series.append(replace(bar, width=width, opacity=opacity))
         series.append(
             Series(
                 "median", [space.quantiles[50].value], [-at], style="dots", told=[_quantiles(space)],
@@ -121,17 +118,13 @@ def cosine_panel(every: Sequence[Space]) -> Panel:
 
 
 def numbers_panel(
-    numbers: Mapping[str, Reading],
-    measures: tuple[str, ...],
-    heading: str,
-    remark: str,
-    write: Callable[[float], str],
-    colour: Pair | None = None,
-) -> Panel:
+    numbers: Mapping[str, Reading], measures: tuple[str, ...], heading: str, remark: str,
+    write: Callable[[float], str], colour: Pair | None = None,
+) -> Panel:  # fmt: skip
     """Numbers by name as dots with their intervals and nulls; else each in the `colour` of its space."""
     known = {name: number for name, number in numbers.items() if number.known}
     dots = [
-        Dot(at, name, number, colour or _colour(name), _telling(number, name))
+        Dot(at, name, number, colour or _colour(name), number_told(number, name))
         for at, (name, number) in enumerate(known.items())
     ]
     reached = [x for n in known.values() for x in (n.value, n.low, n.high, n.null) if x == x]
@@ -151,15 +144,9 @@ def _colour(label: str) -> Pair:
     return _KEY.get(label, _REPAIR)
 
 
-def _quantiles(space: Space) -> Told:
+def _quantiles(space: Space) -> Hover:
     lines = []
     for per_cent, number in space.quantiles.items():
         ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
         lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
-    return Told(space.label, "", lines)
-
-
-def _telling(number: Reading, name: str) -> Told:
-    lines = [f"95 % interval {number.low:.6g} to {number.high:.6g}"] if number.bounded else ["no interval"]
-    lines += [f"null {number.null:.6g}"] if number.null == number.null else []
-    return Told(f"{number.value:.6g}", f"  {name}", [*lines, f"n {number.n:,}"])
+    return Hover(space.label, "", lines)

@@ -12,15 +12,13 @@ from collections.abc import Mapping
 import pandas as pd
 
 from isoscope.kinds.block.screen import finding, finding_of_norms
-from isoscope.kinds.sections import panel_of, section
 from isoscope.lab.block.seeds import over_seeds
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Axis, Chart, Series
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, Pair, sequence
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import title_of
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, panel_of, section
 
 _PASSED = "iterated"
 _ENDS = {0: "enters", 1: "leaves"}

@@ -12,16 +12,14 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from isoscope.kinds.contrast import screen as say
-from isoscope.kinds.sections import panel_of, section
 from isoscope.lab.contrast.fit import Fitted
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Chart, Ground, Series, turned
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Chart, Ground, Hover, Series, turned
 from isoscope.show.colours import GRID, Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, panel_of, section
 
 _DOTS = (
     "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "

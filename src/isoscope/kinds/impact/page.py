@@ -12,15 +12,13 @@ from dataclasses import replace
 
 from isoscope.kinds.impact import screen as impact
 from isoscope.kinds.impact.screen import AS_IT_IS, Effect, by_score
-from isoscope.kinds.sections import panel_of, section
 from isoscope.results.store import RunFolder
-from isoscope.show.charts import Chart, Series, turned
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Chart, Hover, Series, turned
 from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section, section_of
+from isoscope.show.page.section import Section, panel_of, section, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
@@ -76,21 +74,15 @@ def sections_of(folder: RunFolder) -> list[Section]:
 def arrows(found: Sequence[Effect], looks: Looks, told: Told) -> list[Chart]:
     """The score against the mean cosine, an arrow per repair that has both ends; one per task and site."""
     drawn = [each for each in found if each.main and not math.isnan(each.x[0] + each.after)]
-    return [
-        _arrows(own, looks, f"{title_of(measure, told)} · {own[0].site}")
-        for measure in unique(each.measure for each in drawn)
-        for (_, score), own in by_score(drawn).items()
-        if score == measure
-    ]
-
-
-def _arrows(own: Sequence[Effect], looks: Looks, title: str) -> Chart:
-    """The arrows of one task at one site, and the point that they leave from."""
-    x, y, colour = own[0].x[0], own[0].before, looks[AS_IT_IS][0]
-    told = [Hover(f"{y:.6g}", "  as it is")]
-    start = Series(AS_IT_IS, [x], [y], style="dots", told=told, colour=colour, size=8, opacity=1, keyed=False)
-    series = [*(_arrow(each, *looks[each.repair]) for each in own), start]
-    return Chart(title, "mean cosine", "score", series, height=_HEIGHT)
+    tasks, charts = unique(each.measure for each in drawn), []
+    for (_, measure), own in sorted(by_score(drawn).items(), key=lambda item: tasks.index(item[0][1])):
+        x, y, told_y = [own[0].x[0]], [own[0].before], [Hover(f"{own[0].before:.6g}", f"  {AS_IT_IS}")]
+        start = Series(AS_IT_IS, x, y, style="dots", told=told_y, colour=looks[AS_IT_IS][0], size=8)
+        start = replace(start, opacity=1, keyed=False)
+        series = [*(_arrow(each, *looks[each.repair]) for each in own), start]
+        title = f"{title_of(measure, told)} · {own[0].site}"
+        charts.append(Chart(title, "mean cosine", "score", series, height=_HEIGHT))
+    return charts
 
 
 def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:
@@ -108,12 +100,10 @@ def _arrow(each: Effect, colour: Pair, mark: str, dash: str) -> Series:
 
 def changes(own: Sequence[Effect], colours: Mapping[str, Pair]) -> Chart:
     """One score: a dot per repair with its interval."""
-    dots = []
-    for row, each in enumerate(own):
-        idle = each.verdict == "cannot matter"
-        told = Hover(each.told(), f"  {each.repair}", [each.by.note])
-        dots.append(
-            Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair], told,
-                hollow=each.verdict not in ("helped", "hurt"), mark="square" if idle else "circle", bar=1.6)
-        )  # fmt: skip
+    dots = [
+        Dot(row, each.repair, replace(each.by, null=math.nan), colours[each.repair],
+            Hover(each.told(), f"  {each.repair}", [each.by.note]), each.verdict not in ("helped", "hurt"),
+            "square" if each.verdict == "cannot matter" else "circle", bar=1.6)
+        for row, each in enumerate(own)
+    ]  # fmt: skip
     return rows_of_changes([each.repair for each in own], dots, "change")

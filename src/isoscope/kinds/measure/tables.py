@@ -108,14 +108,9 @@ def _over_sites(rows: pd.DataFrame, width: int) -> Table:
 
 
 def _sites(
-    rows: pd.DataFrame,
-    names: Sequence[str],
-    width: int,
-    title: str = "",
-    *,
-    intervals: int = 0,
+    rows: pd.DataFrame, names: Sequence[str], width: int, title: str = "", *, intervals: int = 0,
     caption: tuple[str, str] = ("", ""),
-) -> Table:
+) -> Table:  # fmt: skip
     """One line per site and as many of these measures as fit, the first `intervals` with their interval.
 
     Where measures are left out, the caption says so between its two parts.

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isoscope.kinds.reproduce.screen import claims_of
-from isoscope.kinds.sections import section
 from isoscope.papers.claims import called
 from isoscope.papers.paper import Judged, Paper, headline
 from isoscope.results.run import Run
@@ -19,7 +18,7 @@ from isoscope.show.charts import prepared
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
 from isoscope.show.page.markup import coded, rendered
-from isoscope.show.page.section import Explanation, Section, explanations
+from isoscope.show.page.section import Explanation, Section, explanations, section
 
 _SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
@@ -60,14 +59,9 @@ def paper_page(
     """The text of `report.html`, from the claims that were judged."""
     drawn = [_drawn(each, run, facts.get(each.claim.name, {}).get("notes", [])) for each in found]
     colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
-    values = {
-        "citation": paper.citation,
-        "headline": headline(found),
-        "claims": drawn,
-        "absent": [(name, coded(why)) for name, why in paper.absent.items()],
-        "dashes": _DASHES,
-    }
-    return rendered("paper.html", run, facts, colours, values, _SHOWN_ELSEWHERE)
+    absent = [(name, coded(why)) for name, why in paper.absent.items()]
+    values = {"citation": paper.citation, "headline": headline(found), "claims": drawn, "absent": absent}
+    return rendered("paper.html", run, facts, colours, {**values, "dashes": _DASHES}, _SHOWN_ELSEWHERE)
 
 
 def _panels(each: Judged) -> list[Panel]:

@@ -20,20 +20,11 @@ def claims_of(folder: RunFolder) -> tuple[Paper, list[Judged]]:
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """The table of claims and how many held."""
     _, found = claims_of(folder)
-    lines, said = tuple(map(_line, found)), headline(found)
-    table = Table(_COLUMNS, lines, rules=frozenset(range(1, len(found))))
-    return Screen((table, said), json={"verdicts": list(map(_verdict, found)), "headline": said})
-
-
-def _line(each: Judged) -> tuple[str | Cell, ...]:
-    verdict = Cell(each.verdict.word, _COLOURS[each.verdict.held])
-    return each.claim.title, each.claim.expected, each.verdict.said, verdict
-
-
-def _verdict(each: Judged) -> dict[str, object]:
-    return {
-        "claim": each.claim.name,
-        "expected": each.claim.expected,
-        "verdict": each.verdict.word,
-        "found": f"{each.verdict.said} {each.verdict.details}".strip(),
-    }
+    lines, verdicts, said = [], [], headline(found)
+    for claim, verdict in ((each.claim, each.verdict) for each in found):
+        word = Cell(verdict.word, _COLOURS[verdict.held])
+        lines.append((claim.title, claim.expected, verdict.said, word))
+        told = {"claim": claim.name, "expected": claim.expected, "verdict": verdict.word}
+        verdicts.append({**told, "found": f"{verdict.said} {verdict.details}".strip()})
+    table = Table(_COLUMNS, tuple(lines), rules=frozenset(range(1, len(found))))
+    return Screen((table, said), json={"verdicts": verdicts, "headline": said})

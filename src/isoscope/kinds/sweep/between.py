@@ -9,20 +9,18 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 
-from isoscope.kinds.sections import panel_of, section
 from isoscope.kinds.sweep.rows import CHANGES, STRAY, SweepRows, changes_of
 from isoscope.kinds.sweep.sentences import alike_words, changes_words, correlation_words
-from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map, Series
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import MOST_TICKS, Axis, Chart, Hover, Map, Series
 from isoscope.show.colours import MEASURES, Pair
 from isoscope.show.figures.curves import curves
 from isoscope.show.figures.maps import colour_bar, head_map
 from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
-from isoscope.show.figures.trajectories import HEIGHT as SMALL
-from isoscope.show.figures.trajectories import Depths, trajectory
+from isoscope.show.figures.trajectories import HEIGHT, Depths
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section
+from isoscope.show.page.section import Section, section
+from isoscope.show.page.training import step_panel
 from isoscope.show.readings import SiteReading, read
 
 PAIRS = "cka_between"
@@ -53,12 +51,12 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> list[Section]:
     x = [axis.at(step) for span in spans for step in span]
     series = []
     for what, pair in key:
-        lies = [(one.low, one.high) for one in changes if one.what == what]
+        lies = [(one.low, one.high) for one in changes if one.tag == what]
         counts = [sum(low < b and high > a for low, high in lies) for a, b in spans for _ in range(2)]
         hover = [Hover("", f"{n} {what}{'s'[: n != 1]}") for n in counts]
         series.append(Series(what, x, counts, told=hover, colour=pair))
     up = Axis("series", floor=True, most=5)
-    chart = Chart("", across_steps(axis), up, series, height=SMALL, margin={"t": 20})
+    chart = Chart("", across_steps(axis), up, series, height=HEIGHT, margin={"t": 20})
     panel = Panel(("jump",), "Where changes fall", "series whose interval covers the step", chart, key)
     return section(
         "changes", "Changes", "When does a measure jump or turn, and how sure is the place?",
@@ -76,8 +74,7 @@ def _checkpoints(swept: SweepRows, axis: StepAxis, places: Depths, told: Told) -
     for measure in _ALONG:
         shown = [r for r in readings if r.measure == measure]
         if any(r.known for r in shown):
-            chart = trajectory(shown, axis, _with(places, shown), mapped=False)
-            lines.append(panel_of(measure, told, chart, chart.remark))
+            lines.append(step_panel(shown, axis, _with(places, shown), told, mapped=False))
     explained = [m for m in (PAIRS, *_ALONG) if (rows["measure"] == m).any()]
     return section(
         "checkpoints", "Checkpoints against each other", "When is the final arrangement there?", lines, told,

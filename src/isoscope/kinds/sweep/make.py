@@ -32,21 +32,15 @@ from isoscope.sweeps.work.on_ray import ray_slots
 ENGINES = ("local", "ray")
 
 
-def _unheard(*told: object) -> None:
-    pass
-
-
-def _unwatched(title: str, total: int, there: int) -> AbstractContextManager[Callable[[Event], None]]:
-    return nullcontext(_unheard)
-
-
 @dataclass(frozen=True)
 class Watching:
     """Who hears of a sweep: of its progress, of checkpoints once examined, and of every unit."""
 
     telling: Telling = SILENT
-    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = _unheard
-    units: Callable[[str, int, int], AbstractContextManager[Callable[[Event], None]]] = _unwatched
+    examined: Callable[[Sequence[Checkpoint], Sequence[Finding], bool], None] = lambda *told: None
+    units: Callable[[str, int, int], AbstractContextManager[Callable[[Event], None]]] = (
+        lambda title, total, there: nullcontext(lambda event: None)
+    )
 
 
 UNSEEN = Watching()
@@ -76,11 +70,8 @@ def sweep(
     refuse_sizes(limit, max_length, batch_size)
     address, telling = str(model), watching.telling
     with telling.bar(f"looking for checkpoints of {address}"):
-        for kind, name, names in (
-            ("what", what, WHAT),
-            ("engine", engine, ENGINES),
-            ("dtype", dtype, DTYPES),
-        ):
+        words = (("what", what, WHAT), ("engine", engine, ENGINES), ("dtype", dtype, DTYPES))
+        for kind, name, names in words:
             if name not in names:
                 raise unknown_name(kind, name, names)
         if engine == "local":

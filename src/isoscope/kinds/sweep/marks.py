@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from isoscope.show.charts import Series, Told
+from isoscope.show.charts import Hover, Series
 from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import KINDS, Panel
-from isoscope.show.figures.step_axis import Changed, StepAxis, spaced
+from isoscope.show.figures.step_axis import StepAxis, spaced
 from isoscope.show.figures.trajectories import MOST_LINES, OWN, Depths
 from isoscope.show.readings import SiteReading
 
@@ -22,8 +22,9 @@ SIGNS = {"jump": "M5 0l5 5l-5 5l-5-5z", "turn": "M5 0l5 9h-10z"}
 
 
 def mark_changes(
-    panel: Panel, changes: Sequence[Changed], readings: Sequence[SiteReading], axis: StepAxis, places: Depths
-) -> Panel:
+    panel: Panel, changes: Sequence[SiteReading], readings: Sequence[SiteReading], axis: StepAxis,
+    places: Depths,
+) -> Panel:  # fmt: skip
     """The panel with the changes of its measure marked on its lines."""
     only = next((kind for kind, name in KINDS.items() if panel.heading.endswith(f" · {name}")), None)
     own = [r for r in readings if r.measure == panel.measures[0] and only in (None, r.kind)]
@@ -32,23 +33,24 @@ def mark_changes(
 
 
 def change_marks(
-    changes: Sequence[Changed], own: Sequence[SiteReading], axis: StepAxis, places: Depths
+    changes: Sequence[SiteReading], own: Sequence[SiteReading], axis: StepAxis, places: Depths
 ) -> list[Series]:
     """The intervals of the changes of these readings, and marks, a series a colour and kind of change."""
     lined = set(spaced(sorted({r.place for r in own}), MOST_LINES))
     at = {(r.measure, r.kind, r.layer, r.step): r for r in own if r.known and r.place in lined}
     x, y = list[float | None](), list[float | None]()
-    groups: dict[tuple[Pair, str], list[tuple[float, float, Told]]] = {}
+    groups: dict[tuple[Pair, str], list[tuple[float, float, Hover]]] = {}
     for change in changes:
-        step = min(axis.steps, key=lambda other: abs(axis.at(other) - axis.at(change.step)))
-        reading = at.get((change.measure, change.kind, change.layer, step))
+        low, high, first = map(int, (change.low, change.high, change.value))
+        step = min(axis.steps, key=lambda other: abs(axis.at(other) - axis.at(first)))
+        reading = at.get((change.about, change.kind, change.layer, step))
         if reading is not None:
-            x += [axis.at(change.low), axis.at(change.high), None]
+            x += [axis.at(low), axis.at(high), None]
             y += [reading.value, reading.value, None]
-            place = f"after step {change.low:,}, by step {change.high:,} (95 %)"
-            told = Told(f"{reading.site} {change.what}s", "", [place, change.words])
+            place = f"after step {low:,}, by step {high:,} (95 %)"
+            told = Hover(f"{reading.site} {change.tag}s", "", [place, change.note])
             pair = OWN if reading.kind == "training" else places.colours[reading.place]
-            groups.setdefault((pair, change.what), []).append((axis.at(step), reading.value, told))
+            groups.setdefault((pair, change.tag), []).append((axis.at(step), reading.value, told))
     if not groups:
         return []
     intervals = Series("95 % of its place", x, y, colour=INK, width=5, opacity=0.3, keyed=False)

@@ -13,25 +13,32 @@ from functools import partial
 
 from isoscope.kinds.sweep.between import between_sections
 from isoscope.kinds.sweep.marks import SIGNS, mark_changes, switchable
-from isoscope.kinds.sweep.rows import SweepRows, changes_of, moving_album, read_sweep
+from isoscope.kinds.sweep.rows import SweepRows, by_step, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
-from isoscope.kinds.sweep.weights import weight_trajectories
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN
+from isoscope.show.figures.clouds import album
+from isoscope.show.figures.maps import heads_over_steps
 from isoscope.show.figures.panels import Panel
-from isoscope.show.figures.step_axis import Changed, StepAxis
+from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
-from isoscope.show.measures import FAMILIES, family_of
+from isoscope.show.measures import FAMILIES, Family, family_of, how_shown, in_order, name_of
 from isoscope.show.page import page as rows_page
-from isoscope.show.page.alarms import Mark, marked
 from isoscope.show.page.printed import Sections
-from isoscope.show.page.section import WEIGHED, Section, is_weighed, trained_section
-from isoscope.show.page.training import Finding, Swept, Training, training
-from isoscope.show.readings import SiteReading, unique
+from isoscope.show.page.section import WEIGHED, Section, explanations, is_weighed, trained_section
+from isoscope.show.page.training import Mark, Swept, Training, marked, step_panel, training
+from isoscope.show.readings import QUERY_KEY, SiteReading, unique
+from isoscope.show.say.course import changed
 from isoscope.show.say.words import headline
 
 MOST_UNITS = 40  # units whose facts the page carries; all are in the files
+_ANOTHERS = ("twin", "out of order")  # numbers that may be another step's: no headline hangs on them
 _LONG = ("fingerprint", "findings", "explained", "blocks")
+_MAPPED = 2  # measures of W that are drawn large, with a map
+_VOCABULARY = (  # measures of other families that its section shows first; all others are in the rows
+    "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
+    "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
+)  # fmt: skip
 _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 
 
@@ -48,7 +55,8 @@ def page_of(folder: RunFolder) -> str:
         along = training(read.rows, read.facts, run.measures, read.axis)
         sections = list(_sections(along, read))
         spoken = along.spoken[~along.spoken["kind"].map(is_weighed).astype(bool)]
-        trusted = spoken[~spoken["step"].isin(_doubted(read.findings))]
+        doubted = [f.step for f in read.findings if f.kind in _ANOTHERS and f.step is not None]
+        trusted = spoken[~spoken["step"].isin(doubted)]
         spoken = trusted if trusted["step"].nunique() > 1 else spoken
         swept = replace(swept, training=along, about=_about(along.axis, read))
     said = opening(of, read.findings, read.examined) + (f" {headline(spoken)}" if len(spoken) else "")
@@ -63,11 +71,6 @@ def sections_of(folder: RunFolder) -> Sections:
     return rows_page.sections_of(run, read.rows, read.facts)
 
 
-def _doubted(findings: tuple[Finding, ...]) -> list[int]:
-    """The steps whose numbers may be another step's: no headline hangs on them."""
-    return [one.step for one in findings if one.step is not None and one.kind in ("twin", "out of order")]
-
-
 def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
     """What the headline speaks of, changes, other families, weights, and what checkpoints show together."""
     together = between_sections(read, of.axis, of.places, of.told)
@@ -76,12 +79,13 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
     families = unique(["training", *FAMILIES, *(family_of(str(m), of.told) for m in named)])
     families = [family for family in families if family not in ("directions", "health", *WEIGHED)]
     lead, *others = (trained_section(of, None, family) for family in ("directions", *families))
-    clouds = moving_album(read.points, of.last_rows())
+    clouds = album(by_step(read.points), of.last_rows())
     others = [replace(s, clouds=clouds) if s and s.family == "queries" else s for s in others]
     first, last = ([s for s in together if (s.family == "changes") == here] for here in (True, False))
     readings = [r for r in of.readings if not is_weighed(r.kind)]
     shown = [(section, readings) for section in (lead, *first, *others) if section]
-    shown += [*weight_trajectories(of), *((section, readings) for section in last)]
+    shown += [made for family in WEIGHED if (made := _of_weights(of, family))]
+    shown += [(section, readings) for section in last]
     changes, doubted = changes_of(read.between), sorted({f.step for f in read.findings if f.step is not None})
     marks = [Mark(at, tuple(f.words for f in read.findings if f.step == at), new=True) for at in doubted]
     for section, lines in shown:
@@ -94,8 +98,47 @@ def _sections(of: Training, read: SweepRows) -> Iterator[Section]:
         yield replace(section, large=large, small=small, heads=heads)
 
 
+def _of_weights(of: Training, family: str) -> tuple[Section, list[SiteReading]] | None:
+    """A section of weights along the steps, with the readings of its lines; None of fewer than two steps.
+
+    A line is a layer or a matrix. Plane and spectra of a checkpoint are on the page of `isoscope weights`.
+    """
+    own = [r for r in of.readings if WEIGHED[family](r.kind)]
+    named = in_order((r.measure for r in own if r.known), family)
+    shown = (*(_VOCABULARY if family == "vocabulary" else ()), *FAMILIES[family].measures)
+    named = sorted((m for m in named if m in shown and how_shown(m).instead not in named), key=shown.index)
+    if not named or len({r.step for r in own}) < 2:
+        return None
+    own, places = _placed(own, family, of.places)
+    wide = _MAPPED if family == "query_key" else 0
+    panels = [
+        step_panel([r for r in own if r.measure == measure], of.axis, places, of.told, mapped=at < wide)
+        for at, measure in enumerate(named)
+    ]
+    heads = heads_over_steps(of.rows, family, of.axis, of.told) if family == "query_key" else None
+    first = [changed([r for r in own if r.measure == m], name_of(m, of.told)) for m in named[:2]]
+    asks = FAMILIES[family]
+    section = Section(
+        family, Family(asks.heading, asks.asks, ()), small=panels[wide:], key=dict(places.key),
+        explained=explanations(named, of.told), large=panels[:wide], places=places,
+        changes="\n".join(filter(None, first)), heads=heads,
+    )  # fmt: skip
+    return section, own
+
+
+def _placed(own: list[SiteReading], family: str, places: Depths) -> tuple[list[SiteReading], Depths]:
+    """Layers by number; matrices and norms, which have none, in the order of their names."""
+    if family == "query_key":
+        names = {r.place: f"layer {r.layer}" for r in own if r.kind in QUERY_KEY}
+        return own, Depths(dict(sorted((places.names | names).items())))
+    kinds = sorted({r.kind for r in own})
+    at = {kind: i for i, kind in enumerate(kinds)}
+    names = {i: kind.replace("_", " ") for kind, i in at.items()}
+    return [replace(r, place=at[r.kind]) for r in own], Depths(names)
+
+
 def _marked(
-    changes: Sequence[Changed], lines: Sequence[SiteReading], marks: Sequence[Mark], axis: StepAxis,
+    changes: Sequence[SiteReading], lines: Sequence[SiteReading], marks: Sequence[Mark], axis: StepAxis,
     places: Depths, panel: Panel,
 ) -> Panel:  # fmt: skip
     """The panel with changes and findings marked, and with what the switch of its axis needs."""

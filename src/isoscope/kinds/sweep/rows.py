@@ -5,21 +5,19 @@ Rows of heads are read at the steps that are drawn, of the measures that maps sh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
-from isoscope.show.figures.albums import Album, Line
-from isoscope.show.figures.clouds import AXES, album
+from isoscope.show.figures.clouds import AXES
 from isoscope.show.figures.maps import ALONG
-from isoscope.show.figures.step_axis import Changed, StepAxis, step_axis
+from isoscope.show.figures.step_axis import StepAxis, step_axis
 from isoscope.show.measures import MAPS
 from isoscope.show.page.training import Finding
-from isoscope.show.readings import read
+from isoscope.show.readings import SiteReading, read
 
 CHANGES = ("jump", "turn")
 STRAY = "stray"
@@ -58,20 +56,13 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     return SweepRows(of, rows, between, folder.points(BETWEEN), facts, axis, findings, examined)
 
 
-def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Changed]:
-    """The changes that the rows tell of, in their order."""
-    found = []
-    for r in read(between[between["tag"].isin(list(kinds))]):
-        if r.known:
-            low, high = (int(end) if math.isfinite(end) else int(r.value) for end in (r.low, r.high))
-            found.append(Changed(r.tag, r.about, r.kind, r.layer, int(r.value), low, high, r.note))
-    return found
+def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[SiteReading]:
+    """The changes that the rows tell of: what (`tag`), of which measure (`about`), and the first step after.
 
-
-def moving_album(points: pd.DataFrame, rows: pd.DataFrame) -> Album[list[Line]] | None:
-    """The album of queries and keys whose steps can be played; None where no checkpoint kept them."""
-    found = by_step(points)
-    return album(found, rows) if len(found) else None
+    One whose place has no interval is given that of its step alone.
+    """
+    found = [r for r in read(between[between["tag"].isin(list(kinds))]) if r.known]
+    return [r if r.bounded else replace(r, low=r.value, high=r.value) for r in found]
 
 
 def by_step(points: pd.DataFrame) -> pd.DataFrame:

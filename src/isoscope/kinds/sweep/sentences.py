@@ -11,7 +11,6 @@ import pandas as pd
 from isoscope.formatting import listed, plain
 from isoscope.kinds.sweep.rows import STRAY, changes_of
 from isoscope.results.trajectory import Trajectory
-from isoscope.show.figures.step_axis import Changed
 from isoscope.show.measures import Told, name_of
 from isoscope.show.page.training import Finding
 from isoscope.show.readings import SiteReading, read, unique
@@ -55,21 +54,21 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
     own = [change for change in found if change.low < at <= change.high]
     if _series(own) > 1:
         low, high = max(change.low for change in own), min(change.high for change in own)
-        counts = Counter(change.measure for change in own)
+        counts = Counter(change.about for change in own)
         names = [name_of(measure, told) for measure, _ in counts.most_common(3)]
         names += [f"{len(counts) - 3} more"] if len(counts) > 3 else []
-        span = f"between step {low:,} and step {high:,}"
+        span = f"between step {low:,.0f} and step {high:,.0f}"
         said.append(f"The largest group ({_series(own):,}) changes {span}: {listed(names)}.")
-    strays = Counter(change.step for change in changes_of(between, (STRAY,)))
+    strays = Counter(int(change.value) for change in changes_of(between, (STRAY,)))
     for step, count in strays.most_common(1):
         if count >= max(3, 0.1 * looked):
             said.append(f"The checkpoint of step {step:,} differs from its neighbours in {count:,} series.")
     return "\n".join(said)
 
 
-def _series(found: list[Changed]) -> int:
+def _series(found: list[SiteReading]) -> int:
     """How many series these changes are of: one may both jump and turn."""
-    return len({(change.kind, change.layer, change.measure) for change in found})
+    return len({(change.kind, change.layer, change.about) for change in found})
 
 
 def alike_words(between: pd.DataFrame) -> str:

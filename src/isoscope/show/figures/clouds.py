@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Label, Series, Told
+from isoscope.show.charts import Axis, Chart, Hover, Label, Series
 from isoscope.show.colours import INK, MEASURES, Pair
 from isoscope.show.figures import albums
 from isoscope.show.figures.albums import Album, Head, Line, of_last_unit
@@ -29,7 +29,7 @@ MARKS = {"circle": "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8z", "diamond": "M5 0l5 5l-5 
 
 ORIGIN = Series(
     "origin", [0], [0], style="dots", mark="cross-thin", size=13, colour=INK, edge=INK, opacity=1,
-    pattern=Told("", "origin"), keyed=False,
+    pattern=Hover("", "origin"), keyed=False,
 )  # fmt: skip
 """A cross where the origin is."""
 
@@ -82,7 +82,7 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
             x, y = (points or {}).get(name, ([0.0], [0.0]))
             if mean:
                 x, y = ([_mean(each)] for each in (x, y))
-            told = Told("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
+            told = Hover("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
             dots = Series(label, x, y, style="dots", colour=pair, mark=symbol, pattern=told)
             large = replace(dots, name="their means", size=13, opacity=1, edge=INK)
             series.append(large if mean else replace(dots, size=5, opacity=0.7))

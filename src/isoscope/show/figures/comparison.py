@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from isoscope.show.charts import Axis, Chart, Series, Told, turned
+from isoscope.show.charts import Axis, Chart, Hover, Series, turned
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Drawn, Panel, palette
@@ -52,18 +52,14 @@ def _begins(dot: Dot) -> bool:
 def _against(dots: Sequence[Dot], across: str, colours: Mapping[str, Pair]) -> Chart:
     log, label = across == "drift", ACROSS[across]
     left, right = _span([x.value for x, _ in dots], log)
-    series = []
-    if not log:
-        line = [right * i / 60 for i in range(61)]
-        square = Series(
-            "relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash", width=1.5
-        )
-        series.append(square)
+    line = [right * i / 60 for i in range(61)]
+    square = Series("relative drift squared", line, [v * v for v in line], colour=SOFT, dash="dash")
+    series = [] if log else [replace(square, width=1.5)]
     for at, (name, pair) in enumerate(colours.items()):
         own = sorted((dot for dot in dots if dot[0].model == name), key=lambda dot: dot[0].place)
         curve = series_of(name, [cosine for _, cosine in own], [drift.value for drift, _ in own], pair)
         told = [
-            Told(f"mean cosine {y.value:.6g}", "", [f"{label} {r.value:.6g}", f"{r.site} of {name}"])
+            Hover(f"mean cosine {y.value:.6g}", "", [f"{label} {r.value:.6g}", f"{r.site} of {name}"])
             for r, y in own
         ]
         look = replace(curve, width=1, size=8, edge=pair, mark=turned(at)[1], hollow=[*map(_begins, own)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from isoscope.results.reading import Reading
 from isoscope.show import charts
-from isoscope.show.charts import HEIGHT, Axis, Chart, Label, Series, Told, turned
+from isoscope.show.charts import HEIGHT, Axis, Chart, Hover, Label, Series, turned
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.readings import LAYERED, SiteReading, unique
 
@@ -19,14 +19,18 @@ _WRAPPED = 56  # letters of a line of a note
 _ROW, _ENDS = 24, 64  # pixels of a row of changes, and of its ends
 
 
-def telling(reading: SiteReading) -> Told:
-    """The hover text of a reading: its value, interval, null, n, site and note."""
+def number_told(number: Reading, name: str, *more: str) -> Hover:
+    """The hover text of a number: its value, interval, null and n, and what more there is to say."""
+    ends = f"95 % interval {number.low:.6g} to {number.high:.6g}" if number.bounded else "no interval"
+    null = [f"null {number.null:.6g}"] if math.isfinite(number.null) else []
+    return Hover(f"{number.value:.6g}", f"  {name}", [ends, *null, f"n {number.n:,}", *more])
+
+
+def telling(reading: SiteReading) -> Hover:
+    """The hover text of a reading: that of its number, its site and its note."""
     step = f", step {reading.step:,}" if reading.step is not None else ""
-    ends = f"95 % interval {reading.low:.6g} to {reading.high:.6g}" if reading.bounded else "no interval"
-    null = [f"null {reading.null:.6g}"] if math.isfinite(reading.null) else []
-    lines = [ends, *null, f"n {reading.n:,}", f"{reading.site}{step} of {reading.model}"]
-    told = [*lines, *textwrap.wrap(reading.note, _WRAPPED)]
-    return Told(f"{reading.value:.6g}", f"  {reading.measure}", told)
+    site = f"{reading.site}{step} of {reading.model}"
+    return number_told(reading, reading.measure, site, *textwrap.wrap(reading.note, _WRAPPED))
 
 
 def wants_log(own: Sequence[SiteReading]) -> bool:
@@ -90,7 +94,7 @@ def series_of(
     return Series(
         name, x, [r.value if r else None for r in readings], [r.low if r else math.nan for r in known],
         [r.high if r else math.nan for r in known], "curve",
-        [telling(r) if r else Told("") for r in readings], colour=colour,
+        [telling(r) if r else Hover("") for r in readings], colour=colour,
     )  # fmt: skip
 
 
@@ -140,7 +144,7 @@ class Dot:
     name: str
     number: Reading
     colour: Pair
-    told: Told
+    told: Hover
     hollow: bool = False
     mark: str = "circle"
     bar: float = 2.0

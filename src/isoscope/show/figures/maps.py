@@ -13,8 +13,7 @@ from itertools import product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import MOST_TICKS, Axis, Chart, Map
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import MOST_TICKS, Axis, Chart, Hover, Map
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
@@ -91,10 +90,8 @@ def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
         apart=max(len(layers), len(heads)) <= GAP_UNTIL,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
     )  # fmt: skip
-    height, margin = (
-        _MARGIN + 8 + min(TALLEST, max(CELL * len(layers), 4 * CELL)),
-        {"t": 8, "b": _MARGIN, "r": 44},
-    )
+    height = _MARGIN + 8 + min(TALLEST, max(CELL * len(layers), 4 * CELL))
+    margin = {"t": 8, "b": _MARGIN, "r": 44}
     return Chart("", Axis("head", ticks=ticks_of(heads)), "", map=found, height=height, margin=margin)
 
 

@@ -54,11 +54,6 @@ class Panel:
     chart: Chart
     key: tuple[tuple[str, Pair], ...] = ()
 
-    @property
-    def filled(self) -> bool:
-        """Whether it shows anything."""
-        return self.chart.filled
-
 
 @dataclass(frozen=True)
 class Drawn:

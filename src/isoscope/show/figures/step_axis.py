@@ -21,20 +21,6 @@ _APART = 0.09  # of the axis: ticks nearer than that would run into each other
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A change of a measure at a site: what it is, the first step after it, and the interval of its place."""
-
-    what: str
-    measure: str
-    kind: str
-    layer: int | None
-    step: int
-    low: int
-    high: int
-    words: str
-
-
-@dataclass(frozen=True)
 class StepAxis:
     """The steps that are drawn, ascending, and of how many."""
 

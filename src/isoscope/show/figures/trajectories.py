@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from isoscope.show.charts import Axis, Chart, Map, Series, Told, null_line
+from isoscope.show.charts import Axis, Chart, Hover, Map, Series, null_line
 from isoscope.show.colours import GRID, MODELS, Pair, sequence
 from isoscope.show.figures.curves import range_of, series_of, wants_log
 from isoscope.show.figures.maps import colour_bar
@@ -80,7 +80,7 @@ def _line(line: list[SiteReading], axis: StepAxis, colour: Pair) -> Series:
     told = ["step {step}", *(["95 % interval {low} to {high}"] if bounded else [])]
     return replace(
         series_of("", shown, [axis.at(r.step or 0) for r in shown], colour), told=(), width=1.75, shaded=True,
-        pattern=Told("{y:.4g}", f"  {line[0].site}", told), steps=[r.step or 0 for r in shown],
+        pattern=Hover("{y:.4g}", f"  {line[0].site}", told), steps=[r.step or 0 for r in shown],
         size=5 if len(axis.steps) <= _MARKED else 0,
     )  # fmt: skip
 
@@ -100,7 +100,7 @@ def _null(own: list[SiteReading], axis: StepAxis, span: float, log: bool) -> lis
     if not shown or any((math.log10(b / a) if log else b - a) > _ALIKE * span for a, b in ends):
         return []
     mean = [sum(nulls[step]) / len(nulls[step]) for step in shown]
-    return [replace(null_line([axis.at(step) for step in shown], mean), pattern=Told("", "null {y:.3g}"))]
+    return [replace(null_line([axis.at(step) for step in shown], mean), pattern=Hover("", "null {y:.3g}"))]
 
 
 def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: Depths, log: bool) -> Map:
@@ -116,7 +116,7 @@ def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: D
         [axis.at(step) for step in axis.steps], names, cells, low, high if high > low else low + 1,
         Axis("layer", ticks=[(name, name) for name in spaced(names, 6)], down=True),
         colour_bar(low, high, found, log=log), signed=not log and low < 0,
-        pattern=Told("{text}" if log else "{z:.4g}", "  layer {y}", ["step {cell}"]),
+        pattern=Hover("{text}" if log else "{z:.4g}", "  layer {y}", ["step {cell}"]),
         text=[["" if math.isnan(v) else f"{v:.4g}" for v in line] for line in values] if log else (),
         apart=len(axis.steps) <= _MARKED,
         meta={"steps": list(axis.steps)},  # the page's script gives each cell its step

@@ -10,14 +10,13 @@ import pandas as pd
 from isoscope.results.run import Run
 from isoscope.show.figures.clouds import MARKS, SERIES
 from isoscope.show.measures import FAMILIES, Told, family_of
-from isoscope.show.page.alarms import watch
 from isoscope.show.page.markup import rendered
 from isoscope.show.page.section import Section, is_weighed, section_of, trained_section, weight_sections
 from isoscope.show.page.tables import MOST_ROWS, notes, table
-from isoscope.show.page.training import Swept, Training, is_training, probed, training
+from isoscope.show.page.training import Swept, Training, is_training, probed, training, watch
 from isoscope.show.readings import unique
 from isoscope.show.say.course import Facts, cost, told_once
-from isoscope.show.say.weights import SCALE_OF_WORDS as SCALE_OF_WEIGHTS
+from isoscope.show.say.weights import SCALE_OF_WEIGHTS
 from isoscope.show.say.words import SCALE_OF_WORDS, headline, sentences
 
 
@@ -40,7 +39,7 @@ def page(
         noted = of.every[of.every["note"].fillna("") != ""]
         left_out = f"The rows of sites at the last step, {of.axis.steps[-1]:,}, are here"
     sections = _families(rows, points, told, of) if sections is None else sections
-    weighed = [] if of and swept else _weighed(run, rows, points, told)
+    weighed = [] if of and swept else weight_sections(rows, points, told, run.question.get("length"))
     shown = table(listed, told)
     sections = [*weighed, *sections]
     panels = [panel for section in sections for panel in section.panels]
@@ -63,7 +62,8 @@ def sections_of(
     """The sections of the page of a run of no special kind, in order."""
     of = training(rows, facts, run.measures) if is_training(run, rows) else None
     told, rows = (of.told, of.site_rows()) if of else (run.measures, rows)
-    return [*_weighed(run, rows, points, told), *_families(rows, points, told, of)]
+    weighed = weight_sections(rows, points, told, run.question.get("length"))
+    return [*weighed, *_families(rows, points, told, of)]
 
 
 def _families(
@@ -75,8 +75,3 @@ def _families(
     first = ["directions", "training"] if of else []  # what the headline speaks of, then the loss
     named = unique([*first, *FAMILIES, *families])
     return [section for family in named if family != "health" and (section := make(family))]
-
-
-def _weighed(run: Run, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told) -> list[Section]:
-    length = run.question.get("length")  # of the sequences that regimes are stated for
-    return weight_sections(rows, points, told, length if isinstance(length, int) else None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from isoscope.show.charts import Chart
 from isoscope.show.colours import Pair
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
@@ -17,11 +18,9 @@ from isoscope.show.figures.trajectories import Depths
 from isoscope.show.figures.weights import norms, planes, vocabulary
 from isoscope.show.figures.weights.heads import heads as pictures_of
 from isoscope.show.measures import FAMILIES, Family, Told, family_of, in_order, name_of, shown_in, title_of
-from isoscope.show.page.alarms import marked
-from isoscope.show.page.training import Training, along_steps, live_panels, profile
+from isoscope.show.page.training import Training, along_steps, live_panels, marked, profile
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
-from isoscope.show.say.course import rows_while_whole
-from isoscope.show.say.training import changed
+from isoscope.show.say.course import changed, rows_while_whole
 from isoscope.show.say.words import CLAIM, LIVE, sentences
 
 WEIGHED: dict[str, Callable[[str], bool]] = {
@@ -91,6 +90,28 @@ class Section:
         return self.across == 2 or len(self.maps) in (1, 2, 4)
 
 
+def section(
+    name: str, heading: str, asks: str, panels: Iterable[Panel], told: Told, *, words: str = "",
+    key: Mapping[str, Pair] | None = None, maps: Sequence[Panel] = (), explained: Iterable[str] | None = None,
+    folded: bool = False, wordy: bool = False,
+) -> list[Section]:  # fmt: skip
+    """A section of the panels that draw something; none without any, unless it is `wordy` and has words.
+
+    The measures of its panels are explained, or those that are named.
+    """
+    shown = [panel for panel in panels if panel.chart.filled]
+    if not (shown or maps or (wordy and words)):
+        return []
+    of_panels = unique(measure for panel in shown for measure in panel.measures)
+    explains = explanations(of_panels if explained is None else explained, told)
+    return [Section(name, Family(heading, asks, folded=folded), shown, words, key or {}, maps, explains)]
+
+
+def panel_of(measure: str, told: Told, chart: Chart, remark: str = "") -> Panel:
+    """The panel of one measure, under its title."""
+    return Panel((measure,), title_of(measure, told), remark, chart)
+
+
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
     """The section of a family along the layers; None where none of its measures can be drawn."""
     made = scatter(rows) if family == "comparison" else figures(rows, family, told)
@@ -137,9 +158,9 @@ def is_weighed(kind: str) -> bool:
 
 
 def weight_sections(
-    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+    rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: object
 ) -> list[Section]:
-    """The sections on weights whose sites were measured; `length` is the T of the regimes."""
+    """The sections on weights whose sites were measured; `length`, where there is one, is the regimes' T."""
     found = []
     for family, has in WEIGHED.items():
         kinds = [kind for kind in map(str, rows["kind"].drop_duplicates()) if has(kind)]
@@ -166,7 +187,7 @@ def weight_sections(
 
 
 def _localisation(
-    section: Section, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: int | None
+    section: Section, rows: pd.DataFrame, points: pd.DataFrame | None, told: Told, length: object
 ) -> Section:
     mapped = maps(rows, "query_key", told)
     here = {m: {**told.get(m, {}), "family": "query_key"} for m in FAMILIES["query_key"].measures}
@@ -178,7 +199,8 @@ def _localisation(
         # short and in one line, so that panels side by side look alike
         covered = panel.measures[0] in {shown.measures[0] for shown in mapped}
         small += [] if covered else [replace(panel, remark=remark)]
-    large, pictures = planes.planes(rows, length), pictures_of(points, rows)
+    large = planes.planes(rows, length if isinstance(length, int) else None)
+    pictures = pictures_of(points, rows)
     return replace(section, small=small, across=drawn.across, large=large, pictures=pictures, maps=mapped)
 
 

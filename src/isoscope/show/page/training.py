@@ -1,4 +1,4 @@
-"""A training run as its page shows it: its steps, its alarms, and the panels of a family along the steps.
+"""A training run as its page shows it: its steps, what went wrong when, and the panels along the steps.
 
 Batches that trained (rows of the revision "live") stand apart: dropout was on, and each step has another
 batch.
@@ -6,19 +6,20 @@ batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pandas as pd
 
 from isoscope.results.run import Run
+from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
 from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.page.alarms import Mark, Watch, marked, recorded, watch
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
-from isoscope.show.say.course import Facts, rows_while_whole, while_whole
+from isoscope.show.say import course
 from isoscope.show.say.words import CLAIM, LIVE
 
 KINDS_OF_RUN = ("training", "demo")
@@ -31,6 +32,63 @@ _MAPPED = {"training": 0, "directions": 1}
 """So many measures of a family are drawn large, with a map; two unless stated here."""
 _LIVE = ("normalised_entropy", "mean_cosine_between")
 _GRADIENTS = ("query_gradient_share", "key_gradient_share")
+NEEDS = {
+    "not_a_number": course.NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
+    "rank_collapse": ("rank_residual",), "score_growth": ("largest_score",),
+    "drift_takes_over": ("drift_share",),
+}  # fmt: skip
+"""The measures that an alarm reads, by the name of its function; any of them will do."""
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An alarm: since which step, where, its words, and at how many looks it was on."""
+
+    name: str
+    step: int
+    site: str
+    words: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A step with the words of what began there; `new` where an alarm went off that had not before."""
+
+    step: int
+    words: tuple[str, ...]
+    new: bool
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The alarms of a run, in order of their steps, and those that were and were not on watch, in words."""
+
+    told: tuple[Raised, ...]
+    on: tuple[str, ...]
+    off: tuple[str, ...]
+    looks: int
+
+    @property
+    def silence(self) -> str:
+        """The sentence where no alarm went off: that is good news only if one could have."""
+        if not self.on:
+            return "No alarm could go off: nothing that they read was measured."
+        looks = "the one look" if self.looks == 1 else f"any of the {self.looks:,} looks"
+        return f"No alarm went off at {looks}."
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """One for each step at which something began."""
+        begun: dict[int, list[Raised]] = {}
+        for alarm in self.told:
+            begun.setdefault(alarm.step, []).append(alarm)
+        first = {alarm.name: alarm.step for alarm in reversed(self.told)}
+        return tuple(
+            Mark(step, tuple(alarm.words for alarm in alarms), any(first[a.name] == step for a in alarms))
+            for step, alarms in begun.items()
+        )
 
 
 @dataclass(frozen=True)
@@ -101,7 +159,7 @@ def is_training(run: Run, rows: pd.DataFrame, looks: int = 2) -> bool:
     return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() >= looks
 
 
-def training(rows: pd.DataFrame, facts: Facts, told: Told, axis: StepAxis | None = None) -> Training:
+def training(rows: pd.DataFrame, facts: course.Facts, told: Told, axis: StepAxis | None = None) -> Training:
     """Settle the steps that are drawn, which are those of `axis` where one is given, and read their sites."""
     own = probed(rows)
     live, on_watch = rows[rows["revision"].isin([LIVE])], watch(own, facts)
@@ -110,7 +168,8 @@ def training(rows: pd.DataFrame, facts: Facts, told: Told, axis: StepAxis | None
     every, own = own[own["head"].isna()], own[own["step"].isin(axis.steps)]
     readings = read(own[own["head"].isna()])
     spoken, places = _spoken(every, axis), depths(readings)
-    return Training(own, every, spoken, live, readings, axis, places, on_watch, explained(told, facts))
+    loop = {str(m): says for found in recorded(facts, "explained", dict) for m, says in found.items()}
+    return Training(own, every, spoken, live, readings, axis, places, on_watch, {**loop, **told})
 
 
 def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
@@ -118,15 +177,9 @@ def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
 
     Other sentences speak of the last step. Without this a run of 1,000 looks takes 37 s in place of 7.
     """
-    steps = {*axis.steps, rows_while_whole(every)["step"].max()}
+    steps = {*axis.steps, course.rows_while_whole(every)["step"].max()}
     followed = every["measure"].isin(_FOLLOWED) | (every["kind"] == "training")
     return every[followed | every["step"].isin(steps)]
-
-
-def explained(told: Told, facts: Facts) -> Told:
-    """The explanations of the run's measures, and those that units give of the loop's own numbers."""
-    own = {str(m): says for found in recorded(facts, "explained", dict) for m, says in found.items()}
-    return {**own, **told}
 
 
 def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list[Panel]]:
@@ -170,7 +223,7 @@ def step_panel(
 
 def profile(of: Training, measure: str) -> Panel | None:
     """The measure along the layers, a curve for each of a few steps."""
-    whole = while_whole([r for r in of.readings if r.measure == measure])
+    whole = course.while_whole([r for r in of.readings if r.measure == measure])
     steps = spaced(sorted({r.step for r in whole if r.step is not None and r.known}), _MOST_PROFILES)
     rows = of.site_rows()
     rows = rows[(rows["measure"] == measure) & rows["step"].isin(steps)]
@@ -193,6 +246,56 @@ def live_panels(of: Training) -> list[Panel]:
     for measure in (*unique(r.measure for r in own if r.measure in _GRADIENTS), *_LIVE):
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
         if any(r.known for r in shown):
-            chart = trajectory(shown, axis, of.places, mapped=False)
-            panels.append(Panel((measure,), title_of(measure, of.told), chart.remark, chart))
+            panels.append(step_panel(shown, axis, of.places, of.told, mapped=False))
     return panels
+
+
+def watch(rows: pd.DataFrame, facts: course.Facts) -> Watch | None:
+    """What the alarms of a run said; None where it had none and nothing went wrong."""
+    bad = rows[rows["measure"].isin(course.NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
+    told: dict[tuple[str, str], Raised] = {}
+    for alarm in sorted(_alarms(facts), key=lambda alarm: alarm.step):
+        before = told.setdefault((alarm.name, alarm.site), replace(alarm, times=0))
+        times = before.times + 1
+        if alarm.name == "not_finite":  # it is recorded only while its beginning is among the recent steps
+            times = max(bad.loc[bad["step"] >= before.step, "step"].nunique(), 1)
+        told[alarm.name, alarm.site] = replace(before, times=times)
+    first = course.first_not_finite(read(bad))
+    if first is not None and not any(alarm.name == "not_finite" for alarm in told.values()):
+        words = f"{course.not_finite(first)}; no alarm was on watch for it."
+        told["not_finite", first.site] = Raised("not_finite", first.step or 0, first.site, words)
+    watched = {
+        str(name): str(words) or str(name).replace("_", " ")
+        for listed in recorded(facts, "watched", dict)
+        for name, words in listed.items()
+    }
+    if not told and not watched:
+        return None
+    measured = set(rows["measure"].drop_duplicates())
+    off = {name for name in watched if name in NEEDS and measured.isdisjoint(NEEDS[name])}
+    return Watch(
+        tuple(sorted(told.values(), key=lambda alarm: alarm.step)),
+        tuple(words for name, words in watched.items() if name not in off),
+        tuple(f"{watched[name]} ({NEEDS[name][0]} was not measured)" for name in watched if name in off),
+        rows["step"].nunique(),
+    )
+
+
+def marked(panel: Panel, axis: StepAxis, marks: Iterable[Mark]) -> Panel:
+    """The panel with a mark above each step at which an alarm began; a line under those that are new."""
+    alarms = [Alarm(axis.at(one.step), one.words, one.new) for one in marks]
+    return replace(panel, chart=replace(panel.chart, alarms=[*panel.chart.alarms, *alarms]))
+
+
+def recorded(facts: course.Facts, name: str, *kinds: type[_Kind]) -> list[_Kind]:
+    """What the units recorded under a name, where it is of one of these types."""
+    return [listed for known in facts.values() if isinstance(listed := known.get(name), kinds)]
+
+
+def _alarms(facts: course.Facts) -> list[Raised]:
+    return [
+        Raised(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))
+        for listed in recorded(facts, "alarms", list, tuple)
+        for one in listed
+        if isinstance(one, Mapping) and {"name", "step", "site", "words"} <= one.keys()
+    ]

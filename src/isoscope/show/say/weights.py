@@ -18,7 +18,7 @@ WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing 
 CHANCE = 0.05  # a head's own predictions agree better than those of other heads where p is at most this
 ALONG = 0.3  # a cosine nearer to 0 is not in the headline: in 100 dimensions chance alone reaches .2
 
-SCALE_OF_WORDS = (
+SCALE_OF_WEIGHTS = (
     "The regimes are those of Bao et al. 2024, for inputs that walk at random and sequences that grow long; "
     "a head is undecided where their inequalities hold for none. In the pale areas tr W² decides. "
     "A vocabulary is called anisotropic where its mean cosine exceeds that of random directions by "
@@ -66,7 +66,7 @@ def _self_attention(found: list[SiteReading], measure: str) -> list[SiteReading]
 def _place(name: str, heads: list[SiteReading], number: int) -> str:
     """A regime in words: a half, or within 1/|tr W| of the middle, as a share of the length."""
     if name not in ("middle", "middle_early"):
-        return f"{REGIMES[name].says} ({number})"
+        return f"in the {REGIMES[name].label} ({number})"
     reach = spread([100 / abs(r.value) for r in heads if regime_of(r) == name], lambda x: f"{x:.0f}")
     side = "past" if name == "middle" else "before"
     return f"within {reach} % of the length {side} the middle ({number})"

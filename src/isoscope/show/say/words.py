@@ -12,10 +12,9 @@ import pandas as pd
 from isoscope.formatting import listed, plain, spread
 from isoscope.show.readings import PLACES, SiteReading, at_last, ends, models, of, read, steps, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.course import first_not_finite, not_finite, while_whole
+from isoscope.show.say.course import changed, first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import said_of
 from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, capital, graded, lowered
-from isoscope.show.say.training import changed
 
 CLAIM = "mean_cosine_between"
 LIVE = "live"

@@ -22,8 +22,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from isoscope.errors import IsoscopeError
-from isoscope.show.watch.served import NOTHING, Served, served_library
-from isoscope.show.watch.watch import Watch
+from isoscope.show.watch.watch import NOTHING, Served, Watch, served_library
 
 PORT = 8765
 """Where it listens unless told; when that is taken, at one of the next few, and else where there is room."""
@@ -194,12 +193,8 @@ class _Answer(BaseHTTPRequestHandler):
         more: Mapping[str, str] = _NO_MORE,
     ) -> None:  # fmt: skip
         self.send_response(status)
-        for name, value in {
-            "Content-Type": kind,
-            "Content-Length": str(len(body)),
-            **_ALWAYS,
-            **more,
-        }.items():
+        told = {"Content-Type": kind, "Content-Length": str(len(body)), **_ALWAYS, **more}
+        for name, value in told.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -51,11 +51,7 @@ class Offered:
                 raise unknown_name(what, asked, names)
         if not self.charts:
             raise IsoscopeError(f"there is nothing to draw in {self.name}.")
-        try:
-            import matplotlib as mpl
-        except ImportError as missing:
-            raise no_matplotlib() from missing
-        with mpl.rc_context(style(look)):
+        with matplotlib().rc_context(style(look)):
             return self._draw(WIDTHS[width], wide=width == "double", slide=look == "slide")
 
     def bytes(self, kind: str = "pdf", width: str = "single", look: str = "paper") -> bytes:
@@ -63,9 +59,7 @@ class Offered:
         if kind not in KINDS:
             raise unknown_name("format", kind, KINDS)
         figure = self.draw(width, look)
-        import matplotlib as mpl
-
-        with mpl.rc_context(style(look)):
+        with matplotlib().rc_context(style(look)):
             return saved(figure, kind)
 
     def _across(self, *, wide: bool, slide: bool) -> int:
@@ -105,10 +99,9 @@ def _height(chart: Chart) -> float:
 def shown(chart: Chart, ax: Any = None, *, legend: bool = True) -> Any:
     """Draw a chart on these axes, or on those of a new figure, with its key beside them; give the axes."""
     if ax is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError as missing:
-            raise no_matplotlib() from missing
+        matplotlib()
+        from matplotlib import pyplot
+
         ax = pyplot.subplots(layout="constrained")[1]
     draw(ax, chart)
     ax.spines[["top", "right"]].set_visible(False)
@@ -162,6 +155,11 @@ def legend_below(figure: Any, axes: Iterable[Any], inches: float) -> float:
     return -(-len(keys) // columns) * _LINE * size + 0.1
 
 
-def no_matplotlib() -> IsoscopeError:
-    """What is said where it is not installed."""
-    return IsoscopeError("matplotlib is not installed, and figures take it: `pip install matplotlib`.")
+def matplotlib() -> Any:
+    """The library; where it is not installed, an error says what to do."""
+    try:
+        import matplotlib as mpl
+    except ImportError as missing:
+        why = "matplotlib is not installed, and figures take it: `pip install matplotlib`."
+        raise IsoscopeError(why) from missing
+    return mpl

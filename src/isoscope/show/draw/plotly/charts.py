@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from isoscope.show.charts import Alarm, Axis, Chart, Ground, Label, Map, Series, Told, log_ticks, rounded
+from isoscope.show.charts import Alarm, Axis, Chart, Ground, Hover, Label, Map, Series, log_ticks, rounded
 from isoscope.show.colours import ALARM, GRID, INK, PAPER, SOFT
 
 Figure = dict[str, Any]
@@ -84,11 +84,8 @@ def _finite(value: Any) -> Any:
 def _axis(axis: Axis, more: Figure) -> Figure:
     ticks = log_ticks(*axis.range) if axis.log and axis.range and axis.ticks is None else axis.ticks
     made = {
-        "zeroline": axis.zero,
-        "gridcolor": GRID[0],
-        "zerolinecolor": GRID[0],
-        "fixedrange": True,
-        "exponentformat": "e",  # else 0.00002 is 20µ
+        "zeroline": axis.zero, "gridcolor": GRID[0], "zerolinecolor": GRID[0],
+        "fixedrange": True, "exponentformat": "e",  # else 0.00002 is 20µ
         "title": {"text": _written(axis.name), "standoff": 8} if axis.name else None,
         "type": "log" if axis.log else "linear" if axis.range else None,
         "range": list(axis.range) if axis.range else None,
@@ -98,7 +95,7 @@ def _axis(axis: Axis, more: Figure) -> Figure:
         "rangemode": "tozero" if axis.floor else None,
         "tickfont": {"color": INK[0]} if axis.rows else None,
         "ticklabelstandoff": 5 if axis.rows else None,
-    }
+    }  # fmt: skip
     return _given(made) | more
 
 
@@ -199,7 +196,7 @@ def _hover(one: Series, digits: int) -> Figure:
     return made
 
 
-def told_html(told: Told | str) -> str:
+def told_html(told: Hover | str) -> str:
     """Hover text as plotly reads it."""
     if isinstance(told, str):
         return html.escape(told)
@@ -207,7 +204,7 @@ def told_html(told: Told | str) -> str:
     return "<br>".join([first + html.escape(told.rest), *map(html.escape, told.lines)])
 
 
-def _pattern(told: Told) -> str:
+def _pattern(told: Hover) -> str:
     text = re.sub(
         r"\{(\w+)(:[^}]*)?\}", lambda m: f"%{{{_PLACES.get(m[1], m[1])}{m[2] or ''}}}", told_html(told)
     )

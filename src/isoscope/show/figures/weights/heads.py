@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from isoscope.show.charts import Axis, Chart, Series, Told
+from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MEASURES, MODELS, SOFT, Pair
 from isoscope.show.figures import albums
 from isoscope.show.figures.albums import MOST, Album, Head, Line
@@ -43,7 +43,7 @@ def eigenvalues(points: Given | None = None) -> Chart:
     """The eigenvalues of the layer's other heads, then those of the chosen one; equal scales."""
     series = [
         Series(name, *(points or {}).get(name, _FORM), style="dots", size=size, colour=pair, opacity=opacity,
-               pattern=Told("", name, ["{x:.3g}, {y:.3g} i"]))
+               pattern=Hover("", name, ["{x:.3g}, {y:.3g} i"]))
         for (name, pair), size, opacity in ((OTHERS, 3, 0.5), (THIS, 6, 0.9))
     ]  # fmt: skip
     up = Axis("imaginary part", zero=True, most=5, grid=False)
@@ -55,7 +55,7 @@ def lines(panel: str, points: Given | None = None) -> Chart:
     """One line a series along the keys, even attention at 1; without points a form that a script fills."""
     series = [
         Series(name, *(points or {}).get(one, _FORM), colour=pair, dash=_DASHES.get(one, "solid"),
-               pattern=Told("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]))
+               pattern=Hover("", f"{name}: {{y:.3g}}", ["at {x:.2f}"]))
         for one, (name, pair) in LINES[panel].items() if points is None or one in points
     ]  # fmt: skip
     up = Axis("ρ, chance to pass", range=(0, 1.04))

@@ -41,10 +41,8 @@ def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     colours = dict(zip(models(own), cycle(MODELS), strict=False))
     key, there = tuple(colours.items()) if len(colours) > 1 else (), {r.measure for r in own}
     shown = [m for m in SHOWN if m in there and (m != "mean_cosine" or "mean_cosine_between" not in there)]
-    charts = [_chart([r for r in own if r.measure == m], colours) for m in shown]
-    return tuple(
-        Panel((m,), title_of(m, told), "", chart, key) for m, chart in zip(shown, charts, strict=True)
-    )
+    charts = {m: _chart([r for r in own if r.measure == m], colours) for m in shown}
+    return tuple(Panel((m,), title_of(m, told), "", chart, key) for m, chart in charts.items())
 
 
 def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:

@@ -13,7 +13,7 @@ from itertools import product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Ground, Label, Series, Told
+from isoscope.show.charts import Axis, Chart, Ground, Hover, Label, Series
 from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.panels import Panel, heading_of
 from isoscope.show.readings import QUERY_KEY, SiteReading, at_last, models, read
@@ -80,16 +80,18 @@ def plane(pairs: Pairs, frame: tuple[float, float, float], length: int | None) -
     series = []
     for name, one in REGIMES.items():
         mine = [pair for pair in pairs if regime_of(pair[0]) == name]
-        if mine:
-            series.append(
-                Series(
-                    one.label, [math.asinh(trace.value) for trace, _ in mine],
-                    [math.log10(scale.value) for _, scale in mine], style="dots", size=8, opacity=1,
-                    told=[_telling(*pair, one.label) for pair in mine], colour=one.colour, edge=one.colour,
-                    mark=one.symbol.removesuffix("-open"), hollow=one.symbol.endswith("-open"),
-                    ids=[(trace.kind, trace.layer, trace.head) for trace, _ in mine],
-                )
-            )  # fmt: skip
+        told = [
+            Hover(f"layer {trace.layer}, head {trace.head}", f": {one.label}",
+                 [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", trace.model])
+            for trace, scale in mine
+        ]  # fmt: skip
+        dots = Series(
+            one.label, [math.asinh(trace.value) for trace, _ in mine],
+            [math.log10(scale.value) for _, scale in mine], style="dots", size=8, opacity=1, told=told,
+            colour=one.colour, edge=one.colour, mark=one.symbol.removesuffix("-open"),
+            hollow=one.symbol.endswith("-open"), ids=[(r.kind, r.layer, r.head) for r, _ in mine],
+        )  # fmt: skip
+        series += [dots] if mine else []
     across = [tick for tick in (0.0, *_TICKS) if abs(tick) <= far]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     up = [10.0**power for power in powers if low <= 10.0**power <= high]
@@ -134,8 +136,3 @@ def _ground(outline: Iterable[tuple[float, float]], colour: Pair) -> Ground:
     points = [(math.asinh(theta), math.log10(scale)) for theta, scale in outline]
     x, y = zip(*points, strict=True)
     return Ground(x, y, colour)
-
-
-def _telling(trace: SiteReading, scale: SiteReading, label: str) -> Told:
-    lines = [f"trace of W {trace.value:.4g}", f"‖W‖ {scale.value:.4g}", trace.model]
-    return Told(f"layer {trace.layer}, head {trace.head}", f": {label}", lines)

@@ -12,8 +12,7 @@ from itertools import accumulate, product
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.show.charts import Axis, Chart, Series, rounded
-from isoscope.show.charts import Told as Hover
+from isoscope.show.charts import Axis, Chart, Hover, Series, rounded
 from isoscope.show.colours import MODELS
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
