@@ -5,11 +5,14 @@ the default budget, into a run folder. Prints how many steps were measured of ho
 probe, both times and their ratio; on a GPU at least 20 of at least 2,000 steps, a probe of at least 8k
 tokens, and 100M parameters. Everything that watching takes is in its time: getting ready, looking, writing.
 Kernels are compiled before, by a look that is timed by itself, since that happens once on a machine.
-Refuses to print a ratio when the two trainings differ. Writes bench/results/monitor-<device>.json.
+Refuses to print a ratio when the two trainings differ. On a CPU a look every 10 steps, with the default
+measures and no budget, is compared with ``wandb.watch(model, log="all", log_freq=10)`` (offline) in one run,
+where wandb is installed. Writes bench/results/monitor-<device>.json.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import tempfile
 import time
@@ -26,6 +29,7 @@ WIDTH, LAYERS, HEADS, VOCABULARY = (768, 12, 12, 50_257) if CUDA else (64, 2, 2,
 SEQUENCES, LENGTH = (24, 1024) if CUDA else (8, 64)
 PROBE = 8  # sequences, one batch
 STEPS, TURN, WARM = 2000, 250, 20
+EVERY, ROUNDS, ROUND = 10, 6, 100  # steps between looks, turns of each way, steps of a turn
 FEWER = 8 if CUDA else 1  # on a GPU the one alone makes an eighth of the steps: it is compared step by step
 LOOKS = 20  # at least, on a GPU
 tick = time.perf_counter if CUDA else time.process_time  # on a CPU, whatever else runs there is not counted
@@ -105,6 +109,39 @@ class Training:
             self.monitor = Monitor(self.model, probe(), name="gpt2", out=out, steps=STEPS, clock=self.watch)
 
 
+def every_ten(folder: Path) -> dict[str, float]:
+    """Seconds of the processor per step, the least over turns: alone, looked at and watched by wandb."""
+    ways = {"alone": Training(), "monitor": Training()}
+    monitor = Monitor(ways["monitor"].model, probe(), out=folder / "every", every=EVERY, budget=None)
+    ways["monitor"].monitor = monitor
+    run = None
+    if importlib.util.find_spec("wandb") is None:
+        print("  wandb is not installed: nothing to compare a look every 10 steps with")
+    else:
+        import wandb
+
+        quiet = wandb.Settings(x_disable_stats=True, x_disable_meta=True, console="off", silent=True)
+        run = wandb.init(project="isoscope", dir=str(folder), mode="offline", settings=quiet)
+        ways["wandb.watch"] = Training()
+        run.watch(ways["wandb.watch"].model, log="all", log_freq=EVERY)
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(ROUNDS + 1):
+        for name, training in ways.items():
+            start = now()
+            for _ in range(ROUND // EVERY):
+                training.turn(EVERY)
+                if name == "wandb.watch" and run is not None:
+                    run.log({"step": training.done})
+            if number:  # the first turn warms up
+                found[name].append((now() - start) / ROUND)
+    if run is not None:
+        run.finish()
+    least = {name: min(times) for name, times in found.items()}
+    told = ", ".join(f"{name} {least[name] / least['alone']:.3f}×" for name in least if name != "alone")
+    print(f"  every {EVERY} steps, of {1e3 * least['alone']:.1f} ms a step alone: {told}")
+    return least
+
+
 def precision() -> AbstractContextManager[object]:
     return torch.autocast("cuda", torch.bfloat16) if CUDA else nullcontext()
 
@@ -145,10 +182,11 @@ def main() -> None:
     if not CUDA:
         torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        compare(Path(folder) / "run")
+        often = {} if CUDA else every_ten(Path(folder))
+        compare(Path(folder) / "run", often)
 
 
-def compare(out: Path) -> None:
+def compare(out: Path, often: dict[str, float]) -> None:
     name = torch.cuda.get_device_name() if CUDA else "cpu"
     compiling = first_look()
     alone, watched = Training(), Training()
@@ -199,6 +237,7 @@ def compare(out: Path) -> None:
         "seconds with": watched.watch.seconds,
         "ratio": ratio,
         "budget": account.facts(),
+        f"seconds a step, a look every {EVERY}": often,
     }
     written = RESULTS / f"monitor-{name.lower().replace(' ', '-')}.json"
     written.write_text(json.dumps(known, indent=1) + "\n")

@@ -57,7 +57,20 @@ def rows(step: int, random: np.random.Generator) -> pd.DataFrame:
     kind, layer, head, measure = zip(*places, strict=True)
     level = np.sqrt(step) / 1000 + 0.01 * random.standard_normal(len(places))
     table = pd.DataFrame({"kind": kind, "layer": layer, "head": head, "measure": measure, "value": level})
-    beside = {"run": "r", "model": "m", "revision": "", "step": step, "n": 4096, "null": 0.0, "note": ""}
+    beside = {
+        "run": "r",
+        "model": "m",
+        "revision": "",
+        "step": step,
+        "n": 4096,
+        "null": 0.0,
+        "note": "",
+        "tag": "",
+        "p": None,
+        "arm": "",
+        "seed": None,
+    }
+    beside |= {"setting": None, "about": ""}
     return table.assign(**beside, low=level - 0.02, high=level + 0.02)[list(COLUMNS)].astype(COLUMNS)
 
 

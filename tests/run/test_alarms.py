@@ -17,6 +17,7 @@ from isoscope.results.reading import Reading
 from isoscope.results.row import Row
 from isoscope.run.monitor import alarms
 from isoscope.run.monitor.alarms import Alarm, AlarmRaised
+from isoscope.run.monitor.kept import RECENT
 from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import WIDTH, Language, ids, language, loss_of, probe
 from tests.typed import frame
@@ -272,3 +273,14 @@ def test_an_alarm_of_ones_own() -> None:
     monitor = Monitor(Language(), probe(), alarms=[too_long], on_alarm=told.append)
     monitor.step(0)
     assert [alarm.name for alarm in told] == ["too_long"]
+
+
+def test_recent_rows_are_those_of_the_last_steps_and_their_own() -> None:
+    _, monitor = run(language(), rate=0.003, steps=RECENT + 4)
+    rows = monitor.latest()
+    for _ in range(2):  # the second time they are joined to those of the first
+        recent = monitor._kept.recent(RECENT + 3, rows)
+        recent["value"] = math.nan  # an alarm that writes into what it is given
+    recent = monitor._kept.recent(RECENT + 3, rows)
+    every = monitor.frame()
+    pd.testing.assert_frame_equal(recent, every[every.step >= 4].reset_index(drop=True))

@@ -211,3 +211,19 @@ def test_doubted_checkpoints_are_left_out() -> None:
     found, _ = change_rows(a_trajectory(STEPS), frame(made))
     assert [(r.measure, r.value) for r in found] == [("stray_in_drift", 150)]
     assert change_rows(a_trajectory(STEPS), frame(made), without=[150])[0] == []
+
+
+def test_a_chance_that_is_not_worked_out_to_the_end_is_on_the_same_side() -> None:
+    prepared = model(tuple(np.arange(12.0).tolist()))
+    values = np.random.default_rng(3).standard_normal((12, 20)).cumsum(0)
+    values[6:, :4] += 30.0
+    gains, _, nulls = prepared.score(values)
+    assert np.allclose(prepared.gains(values), gains, rtol=1e-9)
+    early, whole = (
+        np.array([replace(prepared).chance(gains[i], nulls[:, i], most=most) for i in range(20)])
+        for most in (CHANCE, 1.0)
+    )
+    assert (
+        ((early <= CHANCE) == (whole <= CHANCE)).all() and (early <= CHANCE).any() and (early < whole).any()
+    )
+    assert (early[early <= CHANCE] == whole[early <= CHANCE]).all()

@@ -94,8 +94,7 @@ def _frequency_correlation(record: Types) -> Reading:
     if k < types.LEAST:
         return undefined(k, f"needs {types.LEAST} different tokens")
     means = record.total / record.count[:, None]
-    products, often = means @ means.T, (record.count / record.count[0]).log()
-    along = products.sum(1) - products.diagonal()
+    along, often = means @ means.sum(0) - (means**2).sum(1), (record.count / record.count[0]).log()
     value = float(_correlations(along[:, None], often, torch.ones(k, 1).to(along))[0])
     if math.isnan(value):
         return undefined(k, "all tokens are as frequent, or as far along the mean")
@@ -103,8 +102,8 @@ def _frequency_correlation(record: Types) -> Reading:
     size = by_group(torch.ones_like(often), group)
     if not enough(size):
         return Reading(value, k, 0.0, note=_FEW)
-    inside = (group[:, None] == torch.arange(GROUPS, device=group.device)).to(products)
-    without = _correlations(along[:, None] - products @ inside, often, 1 - inside)
+    inside = (group[:, None] == torch.arange(GROUPS, device=group.device)).to(means)
+    without = _correlations(along[:, None] - means @ (means.T @ inside), often, 1 - inside)
     low, high = jackknife(value, without.cpu(), size.cpu())
     return Reading(value, k, 0.0, max(low, -1.0), min(high, 1.0))
 

@@ -10,7 +10,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from isoscope.results.reading import Reading
@@ -97,4 +99,8 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows as a tidy table, one column per field, with the types of `COLUMNS`."""
     held = list(zip(*map(attrgetter(*COLUMNS), rows), strict=True)) or [()] * len(COLUMNS)
     columns = zip(COLUMNS.items(), held, strict=True)
-    return pd.DataFrame({name: pd.Series(values, dtype=kind) for (name, kind), values in columns})
+    arrays: dict[str, Any] = {}  # a series of a hundred rows takes three times as long to make as its array
+    for (name, kind), values in columns:
+        as_type: Any = kind
+        arrays[name] = np.array(values, kind) if kind == "float64" else pd.array(values, dtype=as_type)
+    return pd.DataFrame(arrays, copy=False)

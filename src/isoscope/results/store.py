@@ -202,7 +202,10 @@ def read_run(path: str | PathLike[str], read: Reader = read_unit) -> RunFolder:
 def arrow_table(table: pd.DataFrame, columns: dict[str, str]) -> pa.Table:
     """A table with these columns as Arrow holds it."""
     schema = pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
-    return pa.Table.from_pandas(table, schema=schema, preserve_index=False)
+    arrays = [
+        pa.array(table[name].array, type=_ARROW[kind], from_pandas=True) for name, kind in columns.items()
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, object]) -> bytes:

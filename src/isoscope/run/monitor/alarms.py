@@ -8,10 +8,11 @@ holds for every model; each threshold below says what stands on either side of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from math import inf, isnan, nan
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -87,7 +88,7 @@ def score_growth(rows: pd.DataFrame) -> Alarm | None:
 def drift_takes_over(rows: pd.DataFrame) -> Alarm | None:
     """More than 0.9 of the variance of a layer's scores is the mean query's, and attention is not even."""
     return _past(
-        rows, "drift_share", "drift_share", LARGEST_SHARE, below=False, crossed=False, but=_even(rows),
+        rows, "drift_share", "drift_share", LARGEST_SHARE, below=False, crossed=False, but_even=True,
         words="drift takes over at step {step}: {percent:.0f} % of the variance of the scores at {site} is "
         "that of the mean query, the same for every query.",
     )  # fmt: skip
@@ -99,29 +100,31 @@ def not_a_number(rows: pd.DataFrame) -> Alarm | None:
     It names the step at which the bad ones that last until now began. Where that step is no longer among the
     recent ones nothing is said: it was said then, and the first of those in view would be a wrong one.
     """
-    counted = _layers(rows, "not_finite", "not_finite_rows")
-    bad = counted[counted["value"] > 0]
-    seen, broken = sorted(set(counted["step"])), set(bad["step"])
+    counts = "not_finite", "not_finite_rows"
+    latest = _layers(rows, *counts, at=rows["step"].max())
+    if latest and not any(row.value > 0 for row in latest):
+        return None
+    counted = _layers(rows, *counts)
+    bad = [row for row in counted if row.value > 0]
+    seen, broken = sorted({row.step for row in counted}), {row.step for row in bad}
     if not seen or seen[-1] not in broken:
         return None
     clean = [step for step in seen if step not in broken]
     if not clean and len(seen) > 1:
         return None
     step = int(next(step for step in seen if not clean or step > clean[-1]))
-    there = bad[bad["step"] == step]
-    first = min(there.itertuples(), key=lambda row: _order(str(row.kind), row.layer))
-    site = _site(first.kind, first.layer)
+    first = min((row for row in bad if row.step == step), key=lambda row: _order(row.kind, row.layer))
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
     if min(broken) < step:
-        begun = f"again at step {step}, beginning at {site}"
+        begun = f"again at step {step}, beginning at {first.site}"
     elif clean:
-        begun = f"first at step {step}, first at {site}"
+        begun = f"first at step {step}, first at {first.site}"
     else:  # nothing was seen before: whether it is the first cannot be told
-        begun = f"at step {step}, beginning at {site}"
+        begun = f"at step {step}, beginning at {first.site}"
     return Alarm(
         "not_finite",
         step,
-        site,
+        first.site,
         f"NaN or Inf {begun}: {first.value:.0f} of {first.n} {what}; everything measured before is kept.",
     )
 
@@ -144,27 +147,31 @@ def _past(
     below: bool,
     crossed: bool,
     words: str,
-    but: Container[str] = (),
+    but_even: bool = False,
 ) -> Alarm | None:
     """The alarm of the site that is furthest past the threshold at the last step; None where none is past.
 
-    Sites in `but` are passed over. Where it must have `crossed` it, some earlier step must lie on the other
-    side. `words` take the step, the site, its value (or percent) and what it `was`, the farthest before.
+    With `but_even`, sites whose attention is even are passed over. Where it must have `crossed` it, some
+    earlier step must lie on the other side. `words` take the step, the site, its value (or percent) and what
+    it `was`, the farthest before.
     """
     sign, last = -1.0 if below else 1.0, rows["step"].max()
-    now: dict[str, float] = {}
+    past = [
+        (sign * row.value, row.site)
+        for row in _layers(rows, measure, at=last)
+        if sign * row.value > sign * threshold
+    ]
+    if not past:  # nearly always: what was before is not looked at
+        return None
     before: dict[str, list[float]] = {}
-    for site, step, value in _values(rows, measure):
-        if step == last:
-            now[site] = sign * value
-        elif not isnan(value):
-            before.setdefault(site, []).append(sign * value)
+    for row in _layers(rows, measure):
+        if row.step != last and not isnan(row.value):
+            before.setdefault(row.site, []).append(sign * row.value)
+    spared = _even(rows) if but_even else set()
     found = [
         (value, site)
-        for site, value in now.items()
-        if value > sign * threshold
-        and site not in but
-        and not (crossed and min(before.get(site, [inf])) > sign * threshold)
+        for value, site in past
+        if site not in spared and not (crossed and min(before.get(site, [inf])) > sign * threshold)
     ]
     if not found:
         return None
@@ -176,31 +183,42 @@ def _past(
 
 def _even(rows: pd.DataFrame) -> set[str]:
     """The sites whose attention is even at the last step."""
-    last = rows["step"].max()
-    return {
-        site for site, step, value in _values(rows, "normalised_entropy") if step == last and value > EVEN
-    }
+    there = _layers(rows, "normalised_entropy", at=rows["step"].max())
+    return {row.site for row in there if row.value > EVEN}
 
 
-def _values(rows: pd.DataFrame, measure: str) -> Iterator[tuple[str, int, float]]:
-    """The site, the step and the value of every row of whole sites."""
-    mine = _layers(rows, measure)
-    for kind, layer, step, value in zip(
-        *(mine[name] for name in ("kind", "layer", "step", "value")), strict=True
-    ):
-        yield _site(kind, layer), step, value
+class _Layer(NamedTuple):
+    """A row of a whole site: of all columns, those that are looked at."""
+
+    measure: str
+    kind: str
+    layer: int | None
+    step: int
+    value: float
+    n: int
+
+    @property
+    def site(self) -> str:
+        return _site(self.kind, self.layer)
 
 
-def _layers(rows: pd.DataFrame, *measures: str) -> pd.DataFrame:
-    """The rows of whole sites, of these measures; of all columns, those that are looked at."""
-    whole = rows[["measure", "kind", "layer", "step", "value", "n"]].take(np.flatnonzero(rows["head"].isna()))
-    return whole.take(np.flatnonzero(whole["measure"].isin(measures)))  # heads are nine rows of ten
+def _layers(rows: pd.DataFrame, *measures: str, at: int | None = None) -> list[_Layer]:
+    """The rows of whole sites, of these measures, of all steps or of the one `at`."""
+    wanted = rows["measure"].isin(measures) & rows["head"].isna()  # heads are nine rows of ten
+    if at is not None:
+        wanted &= rows["step"] == at
+    columns = (rows[name].array.take(np.flatnonzero(wanted)) for name in _Layer._fields)
+    return [
+        _Layer(measure, kind, None if pd.isna(layer) else layer, *rest)
+        for measure, kind, layer, *rest in zip(*columns, strict=True)
+    ]
 
 
-def _site(kind: Any, layer: Any) -> str:
-    return str(Site(str(kind), None if pd.isna(layer) else int(layer)))
+@cache
+def _site(kind: str, layer: int | None) -> str:
+    return str(Site(kind, None if layer is None else int(layer)))
 
 
-def _order(kind: str, layer: Any) -> tuple[float, int]:
+def _order(kind: str, layer: int | None) -> tuple[float, int]:
     """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
-    return (float("inf") if pd.isna(layer) else float(layer), 0 if "attention" in kind else 1)
+    return (inf if layer is None else float(layer), 0 if "attention" in kind else 1)

@@ -59,6 +59,7 @@ class Kept:
         self._waiting: list[Unit] = []
         self._lost: list[int] = []
         self._refused = ""
+        self._recent: tuple[list[int], pd.DataFrame] = [], frame([])
         if self.folder is not None:
             for step in _steps(self.folder)[-RECENT:]:
                 self._rows[step] = self.folder.frame(unit_name(step))
@@ -75,8 +76,15 @@ class Kept:
 
     def recent(self, step: int, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of the last steps before this one, and its own."""
-        before = [self._rows[each] for each in sorted(self._rows) if each < step][1 - RECENT :]
-        return pd.concat([*before, rows], ignore_index=True)
+        steps = [each for each in sorted(self._rows) if each < step][1 - RECENT :]
+        had, joined = self._recent
+        if steps and had[-len(steps) :] == steps:  # as a rule all but the first of the last look
+            before = [joined.iloc[len(joined) - sum(len(self._rows[each]) for each in steps) :]]
+        else:
+            before = [self._rows[each] for each in steps]
+        joined = pd.concat([*before, rows], ignore_index=True)
+        self._recent = [*steps, step], joined
+        return joined.copy(deep=False)  # what an alarm writes into it stays in its copy
 
     def keep(self, unit: Unit) -> list[Unit]:
         """Keep the rows of a step; gives the units that are safe now and were not before."""

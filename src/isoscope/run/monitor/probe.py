@@ -143,8 +143,10 @@ def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 
 
 def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
     """What a folder holds, as an observation; records on the CPU, as readings take them number by number."""
+    weight = next(source.module.parameters(), None)
+    far = weight is not None and weight.device.type != "cpu"
     return Observation(
-        records=near(folder.records),
+        records=near(folder.records) if far else folder.records,
         measures=probe.measures,
         model=source.name,
         revision=source.revision,

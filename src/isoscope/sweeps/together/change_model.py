@@ -44,6 +44,8 @@ _FALLS = (0.0, 2.5, 5.0, 9.0, -4.0, -9.0)  # f; a walk in steps grows so steeply
 _RATES = (4.0, 8.0, 16.0, 32.0, 64.0)  # of the relaxations in r, over the whole axis
 _FITTING = 16  # mixes that a series is held against again
 _NEAR = 2.0  # mixes whose ℓ is so much lower fit nearly as well
+_PARTS = (slice(0, 40), slice(40, 160), slice(160, SIMULATED))  # what most series fail at comes first
+_TINY = float(np.finfo(float).tiny)
 _ROUNDING = 1e-12  # of a series' own sum of squares: what no residual is below
 
 
@@ -80,26 +82,52 @@ class Model:
 
     def score(self, values: Array) -> tuple[Array, NDArray[np.int64], Array]:
         """Of series [n, s]: gain [s] and candidate [s] of the best change, ℓ of the null by mix [g, s]."""
-        nulls, bests, where = [], [], []
-        for mix in self.mixes:
-            rest, alone = _residual(mix, values)
-            explained = (mix.columns.T @ rest) ** 2
-            best = explained.argmax(0)
-            left = alone - np.take_along_axis(explained, best[None], 0)[0]
-            floor = _ROUNDING * alone + np.finfo(float).tiny
-            nulls.append(mix.constant - self.freedom / 2 * np.log(np.maximum(alone, floor)))
-            bests.append(mix.constant - self.freedom / 2 * np.log(np.maximum(left, floor)))
-            where.append(best)
-        null, changed = np.array(nulls), np.array(bests)
+        null, changed = self._ells(values)
         chosen = changed.argmax(0)
-        found = np.take_along_axis(np.array(where), chosen[None], 0)[0]
+        found = np.zeros(len(chosen), np.int64)
+        for mix in np.unique(chosen):
+            own = np.flatnonzero(chosen == mix)
+            rest, _ = _residual(self.mixes[mix], values[:, own])
+            found[own] = ((self.mixes[mix].columns.T @ rest) ** 2).argmax(0)
         return changed.max(0) - null.max(0), found, null
 
-    def chance(self, gain: float, nulls: Array, near: Model | None = None) -> float:
-        """The p-value of a gain, given ℓ of the null by mix [g], those of this model or of one `near`."""
+    def gains(self, values: Array) -> Array:
+        """The gain of the best change of series [n, s], [s], without saying which it is."""
+        null, changed = self._ells(values)
+        gains: Array = changed.max(0) - null.max(0)
+        return gains
+
+    def _ells(self, values: Array) -> tuple[Array, Array]:
+        """ℓ of the null and of the best change, by mix [g, s]."""
+        centred, least = values - values.mean(0), []
+        for mix in self.mixes:
+            white = mix.whiten @ centred
+            rest = white - mix.base @ (mix.base.T @ white)
+            alone = _squares(rest) + _ROUNDING * _squares(white) + _TINY
+            along = mix.columns.T @ rest
+            explained = np.maximum(along.max(0), -along.min(0)) ** 2
+            floor = _ROUNDING * alone + _TINY
+            least.append((np.maximum(alone, floor), np.maximum(alone - explained, floor)))
+        constant = np.array([mix.constant for mix in self.mixes])[:, None, None]
+        ells = constant - self.freedom / 2 * np.log(np.array(least))
+        return ells[:, 0], ells[:, 1]
+
+    def chance(self, gain: float, nulls: Array, near: Model | None = None, most: float = 1.0) -> float:
+        """The p-value of a gain, given ℓ of the null by mix [g], those of this model or of one `near`.
+
+        Where it is above `most`, what is given is above `most` too, and no more: it is not worked out.
+        """
         numbers = range(len(self.mixes)) if near is None else near.numbers
         fits = [number for number, ell in zip(numbers, nulls, strict=True) if ell >= nulls.max() - _NEAR]
-        return max(float((1 + (self._simulated(one) >= gain).sum()) / (1 + SIMULATED)) for one in fits)
+        worst = 0.0
+        for mix in sorted(fits, key=lambda one: (one, 0) not in self._gains):  # those that are there first
+            above = 0
+            for part in range(len(_PARTS)):
+                above += int((self._simulated(mix, part) >= gain).sum())
+                worst = max(worst, (1 + above) / (1 + SIMULATED))
+                if worst > most:
+                    return worst
+        return worst
 
     def shuffled(self, values: Array, taken: Sequence[int]) -> Array:
         """What a series [n] would gain by chance if its shocks came in another order near by, [RESHUFFLED].
@@ -121,7 +149,7 @@ class Model:
         at = np.arange(n)[:, None] + random.integers(-reach, reach + 1, (n, RESHUFFLED))
         at = np.abs((n - 1) - np.abs((n - 1) - at))  # mirrored at the ends
         drawn = shocks[at] * random.choice([-1.0, 1.0], at.shape)
-        return self.score(root @ drawn)[0]
+        return self.gains(root @ drawn)
 
     def near(self, *nulls: Array) -> Model:
         """The same with the few mixes that fit best, given ℓ by mix [g], of the null or of others too."""
@@ -138,14 +166,14 @@ class Model:
             found.append(mix.constant - self.freedom / 2 * np.log(max(left, _ROUNDING * float(alone[0]))))
         return np.array(found)
 
-    def _simulated(self, mix: int) -> Array:
-        if mix not in self._gains:
+    def _simulated(self, mix: int, part: int) -> Array:
+        if (mix, part) not in self._gains:
             noise = np.random.default_rng(mix).standard_normal((len(self.places), SIMULATED))
-            self._gains[mix] = self.score(self.mixes[mix].root @ noise)[0]
-        return self._gains[mix]
+            self._gains[mix, part] = self.gains(self.mixes[mix].root @ noise[:, _PARTS[part]])
+        return self._gains[mix, part]
 
     @cached_property
-    def _gains(self) -> dict[int, Array]:
+    def _gains(self) -> dict[tuple[int, int], Array]:
         return {}
 
     def taking(self, candidate: int) -> Model:
@@ -181,7 +209,13 @@ def _residual(mix: Mix, values: Array) -> tuple[Array, Array]:
     """Whitened series without the base [n, s], and their sums of squares [s]."""
     white = mix.whiten @ (values - values.mean(0))
     rest = white - mix.base @ (mix.base.T @ white)
-    return rest, (rest**2).sum(0) + _ROUNDING * (white**2).sum(0) + np.finfo(float).tiny
+    return rest, _squares(rest) + _ROUNDING * _squares(white) + _TINY
+
+
+def _squares(series: Array) -> Array:
+    """The sums of squares [s] of series [n, s]."""
+    found: Array = np.einsum("ns,ns->s", series, series)
+    return found
 
 
 def _taking(mix: Mix, candidate: int) -> Mix:

@@ -97,7 +97,7 @@ def _of(steps: NDArray[np.int64], values: Array) -> list[list[Change]]:
     values = values[:, own]
     gains, clearest, nulls = whole.score(values)
     for at, series in enumerate(own):
-        if whole.chance(float(gains[at]), nulls[:, at]) <= CHANCE:
+        if whole.chance(float(gains[at]), nulls[:, at], most=CHANCE) <= CHANCE:
             found[series] = _one(whole, nulls[:, at], int(clearest[at]), steps, values[:, at])
     return found
 
@@ -108,7 +108,7 @@ def _one(whole: Model, nulls: Array, clearest: int, steps: NDArray[np.int64], va
     taken: list[tuple[int, float, float]] = []
     while len(taken) < MOST_CHANGES:
         gain, where, ells = now.score(values[:, None])
-        chance = whole.chance(float(gain[0]), ells[:, 0], now)
+        chance = whole.chance(float(gain[0]), ells[:, 0], now, most=CHANCE)
         if chance > CHANCE:
             break
         taken.append((int(where[0]), float(gain[0]), chance))
