@@ -95,17 +95,10 @@ class Sounds:
 
 
 def sounds(
-    address: str,
-    extract: Extractor,
-    *,
-    rate: int = RATE,
-    shortest: int = 1,
-    padded: bool = False,
-    speak: Speak | None = None,
-    limit: int | None = 256,
-    batch_size: int = 16,
-    seed: int = 0,
-) -> Sounds:
+    address: str, extract: Extractor,
+    *, rate: int = RATE, shortest: int = 1, padded: bool = False, speak: Speak | None = None,
+    limit: int | None = 256, batch_size: int = 16, seed: int = 0
+) -> Sounds:  # fmt: skip
     """The recordings at `address`, as a model takes them.
 
     `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make

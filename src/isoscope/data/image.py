@@ -66,24 +66,17 @@ class Images:
         for picture in self.pictures:
             digest.update(f"{picture.size}".encode() + picture.tobytes())
         return {
-            "data": self.address,
-            "data_hash": digest.hexdigest()[:16],
-            "sequences": self.size,
+            "data": self.address, "data_hash": digest.hexdigest()[:16], "sequences": self.size,
             "counting": {"class and register tokens": "counted" if self.special else "left out"},
-            "seed": self.seed,
-        }
+            "seed": self.seed
+        }  # fmt: skip
 
 
 def images(
-    address: str,
-    process: Processor,
-    *,
-    patch: int | None = None,
-    limit: int | None = 256,
-    batch_size: int = 16,
-    special: bool = False,
-    seed: int = 0,
-) -> Images:
+    address: str, process: Processor,
+    *, patch: int | None = None, limit: int | None = 256, batch_size: int = 16, special: bool = False,
+    seed: int = 0
+) -> Images:  # fmt: skip
     """Read the pictures at `address`: ``embedded`` (digits), a folder, all below it, or ``id:split:column``.
 
     `process` is an image processor. Files that cannot be read are left out, counted and named.

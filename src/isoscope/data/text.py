@@ -108,33 +108,19 @@ class Text:
         for row in self.sequences:
             digest.update(row.numpy().tobytes() + b"|")
         return {
-            "data": self.address,
-            "data_hash": digest.hexdigest()[:16],
-            "sequences": len(self.sequences),
-            "tokens": sum(map(len, self.sequences)),
-            "longest": max(map(len, self.sequences)),
-            "packed": self.packed,
-            "counting": self.policy.describe(),
-            "seed": self.seed,
-            **({"alphabet": self.alphabet} if self.alphabet else {}),
-            **self.said,
-        }
+            "data": self.address, "data_hash": digest.hexdigest()[:16], "sequences": len(self.sequences),
+            "tokens": sum(map(len, self.sequences)), "longest": max(map(len, self.sequences)),
+            "packed": self.packed, "counting": self.policy.describe(), "seed": self.seed,
+            **({"alphabet": self.alphabet} if self.alphabet else {}), **self.said
+        }  # fmt: skip
 
 
 def text(
-    address: str,
-    tokenizer: Tokenizer | str,
-    *,
-    limit: int | None = LIMIT,
-    max_length: int = MAX_LENGTH,
-    batch_size: int = BATCH_SIZE,
-    pack: bool = True,
-    special: bool = False,
-    first: bool = False,
-    start: int | None = None,
-    even: bool = False,
-    seed: int = 0,
-) -> Text:
+    address: str, tokenizer: Tokenizer | str,
+    *, limit: int | None = LIMIT, max_length: int = MAX_LENGTH, batch_size: int = BATCH_SIZE,
+    pack: bool = True, special: bool = False, first: bool = False, start: int | None = None,
+    even: bool = False, seed: int = 0
+) -> Text:  # fmt: skip
     """Read the text at `address`: ``embedded``, a text file, ``file.jsonl:column`` or ``id:split:column``.
 
     `tokenizer` is one, or says ``bytes`` or ``characters``: then those are the tokens (see `alphabet`).
@@ -156,18 +142,12 @@ def text(
     if not sequences:
         raise IsoscopeError(f"data '{address}' holds no text; there is nothing to measure.")
     return Text(
-        address=address,
-        sequences=sequences,
+        address=address, sequences=sequences,
         special_ids=frozenset(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)},
-        pad_id=tokenizer.pad_token_id or 0,
-        policy=Policy(special, first),
-        batch_size=batch_size,
-        seed=seed,
-        packed=pack,
-        start=start,
-        even=even,
-        alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else "",
-    )
+        pad_id=tokenizer.pad_token_id or 0, policy=Policy(special, first), batch_size=batch_size, seed=seed,
+        packed=pack, start=start, even=even,
+        alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else ""
+    )  # fmt: skip
 
 
 def in_blocks(text: Text) -> Text:

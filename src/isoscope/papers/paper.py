@@ -66,12 +66,9 @@ def run_of(paper: Paper, workshop: Workshop) -> Run:
     Sizes are: rows of a scale whose sizes were others are not gone on with.
     """
     question: dict[str, object] = {
-        "paper": paper.name,
-        "scale": workshop.scale.name,
-        "seeds": workshop.seeds,
-        **workshop.scale.sizes,
-        **{kind: workshop.address(kind) for kind in ("text", "images", "sound")},
-    }
+        "paper": paper.name, "scale": workshop.scale.name, "seeds": workshop.seeds, **workshop.scale.sizes,
+        **{kind: workshop.address(kind) for kind in ("text", "images", "sound")}
+    }  # fmt: skip
     run = new_run(KIND, paper.title, question, MEASURES)
     return replace(run, measures={**run.measures, **EXPLANATIONS})
 

@@ -74,12 +74,9 @@ class Trained:
         return found.assign(arm=self.arm, about=self.about, setting=self.setting)
 
     def read(
-        self,
-        measures: Collection[str] | None = None,
-        *,
-        heads: bool | None = False,
-        steps: Literal["last", "all"] | Collection[int] = "last",
-    ) -> pd.DataFrame:
+        self, measures: Collection[str] | None = None,
+        *, heads: bool | None = False, steps: Literal["last", "all"] | Collection[int] = "last"
+    ) -> pd.DataFrame:  # fmt: skip
         """Its rows at the last step, at all, or at those given.
 
         `heads` False is sites only, True heads only, None both.
@@ -122,16 +119,10 @@ class Workshop:
         return self.data.get(kind, EMBEDDED)
 
     def experiment(
-        self,
-        task: str,
-        *,
-        seed: int = 0,
-        size: Literal["arm", "trajectory"] | Size = "arm",
-        model: str = "transformer",
-        attention: str = "softmax",
-        norm: str | None = None,
-        penalty: str = "",
-    ) -> Experiment:
+        self, task: str,
+        *, seed: int = 0, size: Literal["arm", "trajectory"] | Size = "arm", model: str = "transformer",
+        attention: str = "softmax", norm: str | None = None, penalty: str = ""
+    ) -> Experiment:  # fmt: skip
         """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
         own = size if isinstance(size, Size) else getattr(self.scale, size)
         patches = task == "images" and model == "transformer"

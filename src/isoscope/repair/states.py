@@ -95,16 +95,10 @@ def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:
 
 
 def open_states(
-    model: Model,
-    address: str,
-    *,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: int | None = None,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    progress: Progress | None = None,
-) -> States:
+    model: Model, address: str,
+    *, layer: str = "output", pool: str = "mean", limit: int | None = None, max_length: int | None = None,
+    batch_size: int = 16, progress: Progress | None = None
+) -> States:  # fmt: skip
     """The vectors of a model at `layer` over the data at `address`.
 
     `layer` is a number or ``output``, which is the last layer where nothing norms it. `pool` is ``mean``,
@@ -114,15 +108,9 @@ def open_states(
         raise unknown_name("way to pool", pool, POOLS)
     single = pool == "token"
     data = open_data(
-        address,
-        model,
-        limit=limit,
-        max_length=max_length,
-        batch_size=batch_size,
-        pack=single,
-        special=not single,
-        first=not single,
-    )
+        address, model, limit=limit, max_length=max_length, batch_size=batch_size, pack=single,
+        special=not single, first=not single
+    )  # fmt: skip
     found = look(model, next(iter(data)))
     flat = tuple(found.shapes)
     if layer == "output" and Site("output") not in flat:

@@ -80,15 +80,9 @@ class Contrast:
 
 
 def contrast(
-    base: Experiment,
-    attention: Sequence[str],
-    norm: Sequence[str],
-    penalty: Sequence[str],
-    entropies: Sequence[float],
-    seeds: int,
-    strength: float = STRENGTH,
-    probe: str = "",
-) -> Contrast:
+    base: Experiment, attention: Sequence[str], norm: Sequence[str], penalty: Sequence[str],
+    entropies: Sequence[float], seeds: int, strength: float = STRENGTH, probe: str = ""
+) -> Contrast:  # fmt: skip
     """Every attention with every norm and every penalty ("none" is without), otherwise like `base`.
 
     Arms as they come (no `entropies`) are named by what tells them apart.

@@ -49,19 +49,10 @@ def watch(
 ) -> Monitor:
     """The Monitor of this demonstration: at its steps, whatever that takes."""
     return Monitor(
-        model,
-        torch.split(demo.lesson.held.inputs, BATCH),
-        every=lambda step: step in demo.steps,
-        out=out,
-        measures=[measure.name for measure in choose()],
-        counterfactual=True,
-        budget=None,
-        on_alarm=on_alarm,
-        sinks=() if sink is None else (sink,),
-        name=NAME,
-        points=MOST // len(demo.steps),
-        about=demo.about(),
-    )
+        model, torch.split(demo.lesson.held.inputs, BATCH), every=lambda step: step in demo.steps, out=out,
+        measures=[measure.name for measure in choose()], counterfactual=True, budget=None, on_alarm=on_alarm,
+        sinks=() if sink is None else (sink,), name=NAME, points=MOST // len(demo.steps), about=demo.about()
+    )  # fmt: skip
 
 
 def begin(demo: Demo) -> nn.Module:

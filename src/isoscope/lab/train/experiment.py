@@ -120,15 +120,9 @@ class Underway:
     """An experiment that is being made: its model in training, and the Monitor that watches it."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        out: Path,
-        *,
-        device: str = "cpu",
-        on_alarm: OnAlarm = "warn",
-        sinks: tuple[Sink, ...] = (),
-        resume: bool = True,
-    ) -> None:
+        self, experiment: Experiment, out: Path,
+        *, device: str = "cpu", on_alarm: OnAlarm = "warn", sinks: tuple[Sink, ...] = (), resume: bool = True
+    ) -> None:  # fmt: skip
         lesson = experiment.lesson()
         recipe = experiment.recipe
         moments = due(experiment.checkpoints, recipe.steps)
@@ -136,20 +130,11 @@ class Underway:
         self.training = Training(self.model, lesson, recipe, experiment.penalties())
         probe = probe_of(lesson)
         self.monitor = Monitor(
-            self.model,
-            probe,
-            every=lambda step: step in moments,
-            out=out,
-            measures=watched(self.model, probe),
-            counterfactual=True,
-            budget=None,
-            on_alarm=on_alarm,
-            sinks=sinks,
-            name=experiment.name,
-            points=MOST // len(moments),
-            about={**experiment.fixed(), **lesson.facts},
-            resume=resume,
-        )
+            self.model, probe, every=lambda step: step in moments, out=out,
+            measures=watched(self.model, probe), counterfactual=True, budget=None, on_alarm=on_alarm,
+            sinks=sinks, name=experiment.name, points=MOST // len(moments),
+            about={**experiment.fixed(), **lesson.facts}, resume=resume
+        )  # fmt: skip
         self.moments = moments
         self.kept = Checkpoints(out)
 

@@ -76,11 +76,8 @@ class Training:
         self.optimiser = torch.optim.AdamW(
             model.parameters(),
             lr=torch.tensor(recipe.rate, device=self.device) if self._on_gpu else recipe.rate,
-            betas=(0.9, 0.95),
-            weight_decay=recipe.decay,
-            fused=True,
-            capturable=self._on_gpu,
-        )
+            betas=(0.9, 0.95), weight_decay=recipe.decay, fused=True, capturable=self._on_gpu
+        )  # fmt: skip
         self.done = 0
         self._learn = Replayed(self._step) if self._on_gpu and not recipe.compiled else self._step
         self._run: Callable[[Tensor], Tensor] = torch.compile(model) if recipe.compiled else model

@@ -163,12 +163,9 @@ def unread(rows: pd.DataFrame) -> list[Verdict]:
 
 
 def with_public(
-    rows: pd.DataFrame,
-    found: Sequence[Verdict],
-    said: str,
-    details: str,
-    judge: Callable[[pd.DataFrame, str], Verdict],
-) -> Verdict:
+    rows: pd.DataFrame, found: Sequence[Verdict], said: str, details: str,
+    judge: Callable[[pd.DataFrame, str], Verdict]
+) -> Verdict:  # fmt: skip
     """The verdict on models of the lab and on each public model that was read, every one of which counts."""
     there = measured(rows)
     read = [judge(there[there["model"] == name], name) for name in PUBLIC if (there["model"] == name).any()]

@@ -51,14 +51,10 @@ class Made:
 
 
 MADE = (
-    Made("late", 1.0, 0.1),
-    Made("early", -1.0, 0.1),
-    Made("middle", 6.0, 0.1),
-    Made("middle_early", -6.0, 0.1),
-    Made("uniform", 0.0, 0.05, shrinks=True),
-    Made("uniform_half", 0.0, 0.05),
-    Made("vanishing", 0.0, 60.0),
-)
+    Made("late", 1.0, 0.1), Made("early", -1.0, 0.1), Made("middle", 6.0, 0.1),
+    Made("middle_early", -6.0, 0.1), Made("uniform", 0.0, 0.05, shrinks=True),
+    Made("uniform_half", 0.0, 0.05), Made("vanishing", 0.0, 60.0)
+)  # fmt: skip
 LOCALISED = tuple(made.regime for made in MADE if made.trace)
 
 

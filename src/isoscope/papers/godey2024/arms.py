@@ -30,14 +30,10 @@ class Arm:
 
 
 ARMS = (
-    Arm("characters, causal", "characters"),
-    Arm("sub-words, causal", "subwords"),
-    Arm("sub-words, masked", "masked"),
-    Arm("image patches", "images"),
-    Arm("sound frames", "frames"),
-    Arm("CNN, BatchNorm", "images", "cnn", "batch"),
-    Arm("CNN, no norm", "images", "cnn", "none"),
-)
+    Arm("characters, causal", "characters"), Arm("sub-words, causal", "subwords"),
+    Arm("sub-words, masked", "masked"), Arm("image patches", "images"), Arm("sound frames", "frames"),
+    Arm("CNN, BatchNorm", "images", "cnn", "batch"), Arm("CNN, no norm", "images", "cnn", "none")
+)  # fmt: skip
 PUBLIC = (
     *("bert", "roberta", "gpt2", "t5", "character-bert", "canine-s", "canine-c", "manta-lm", "byt5"),
     *("wav2vec2", "hubert", "whisper", "vit", "beit", "mit", "deit"),

@@ -46,12 +46,9 @@ def with_null(chart: Chart, rows: pd.DataFrame, kinds: Iterable[str], measure: s
 
 
 def side_by_side(
-    title: str,
-    places: Mapping[str, pd.DataFrame],
-    names: Sequence[str] | None = None,
-    remark: str = "",
-    at: Sequence[tuple[float, str]] = (),
-) -> Chart:
+    title: str, places: Mapping[str, pd.DataFrame], names: Sequence[str] | None = None, remark: str = "",
+    at: Sequence[tuple[float, str]] = ()
+) -> Chart:  # fmt: skip
     """Rows of each place side by side, a series of dots a model: the mean over seeds with its interval."""
     models = names or list(dict.fromkeys(str(model) for own in places.values() for model in own["model"]))
     dots = []

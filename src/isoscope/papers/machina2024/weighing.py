@@ -53,13 +53,9 @@ class Weighed:
 
 
 def weigh_checkpoint(
-    model: Model,
-    weights: Weights,
-    batches: Iterable[object],
-    *,
-    counts: Tensor | None = None,
-    edits: Mapping[str, Norm] | None = None,
-) -> Weighed:
+    model: Model, weights: Weights, batches: Iterable[object],
+    *, counts: Tensor | None = None, edits: Mapping[str, Norm] | None = None
+) -> Weighed:  # fmt: skip
     """Weigh one checkpoint over batches of tokens; `counts` [|V|] of all data where more is known of it."""
     sides = vocabularies(weights)
     output = sides.get(TIED) or sides.get(OUTPUT)
@@ -96,12 +92,9 @@ def vocabularies(weights: Weights) -> dict[str, Vocabulary]:
 
 
 def _pass(
-    model: Model,
-    weights: Weights,
-    batches: Iterable[object],
-    gradient: Gradient | None,
-    edits: Mapping[str, Norm] | None,
-) -> tuple[FinalNorm | None, Tensor | None]:
+    model: Model, weights: Weights, batches: Iterable[object], gradient: Gradient | None,
+    edits: Mapping[str, Norm] | None
+) -> tuple[FinalNorm | None, Tensor | None]:  # fmt: skip
     """Run the model over the batches: what its final norm does, the gradient of its output, its tokens."""
     known, found = weights.final_norm(), None
     norm: FinalNorm | None = None

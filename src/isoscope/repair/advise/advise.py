@@ -51,13 +51,9 @@ def recipes(text: str | None) -> tuple[str, ...]:
 
 
 def advise(
-    given: Halves,
-    tried: Sequence[str] = REPAIRS,
-    *,
-    site: Site | None = None,
-    run: str = "",
-    progress: Progress | None = None,
-) -> Advised:
+    given: Halves, tried: Sequence[str] = REPAIRS,
+    *, site: Site | None = None, run: str = "", progress: Progress | None = None
+) -> Advised:  # fmt: skip
     """Fit each repair on one half, and read the other half as it is and repaired.
 
     A repair that cannot be fitted on these vectors is left out, with its reason among the notes.

@@ -21,17 +21,10 @@ CLAIM = "mean_cosine_between"
 
 
 def token_rows(
-    model: Model,
-    address: str,
-    site: Site,
-    *,
-    limit: int | None,
-    max_length: int | None,
-    batch_size: int,
-    pack: bool,
-    run: str = "",
-    progress: Progress | None = None,
-) -> list[Row]:
+    model: Model, address: str, site: Site,
+    *, limit: int | None, max_length: int | None, batch_size: int, pack: bool, run: str = "",
+    progress: Progress | None = None
+) -> list[Row]:  # fmt: skip
     """Rows of the vectors of tokens at a site, on at most `SEQUENCES` sequences; none of other models."""
     if model.takes != "text":
         return []
@@ -42,15 +35,9 @@ def token_rows(
     )
     for name, every, measures in both:
         data = open_data(
-            address,
-            model,
-            limit=min(limit or SEQUENCES, SEQUENCES),
-            max_length=max_length,
-            batch_size=batch_size,
-            pack=pack,
-            special=every,
-            first=every,
-        )
+            address, model, limit=min(limit or SEQUENCES, SEQUENCES), max_length=max_length,
+            batch_size=batch_size, pack=pack, special=every, first=every
+        )  # fmt: skip
         seen = observe(
             model, data, measures=measures, layers=str(site), counterfactual=False, progress=progress
         )

@@ -85,14 +85,9 @@ def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
 
 
 def judge(
-    split: Split,
-    encoded: Encoded,
-    site: Site,
-    recipes: Sequence[str],
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> list[Judged]:
+    split: Split, encoded: Encoded, site: Site, recipes: Sequence[str],
+    *, seed: int = 0, progress: Progress | None = None
+) -> list[Judged]:  # fmt: skip
     """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after.
 
     A repair that cannot be fitted on them is left out and told, unless it is the only one.
@@ -144,11 +139,10 @@ def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object
     }  # fmt: skip
     notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
-        "repairs": repairs,
-        "order": [each.label for each in found],
+        "repairs": repairs, "order": [each.label for each in found],
         "measures": [each.measure for each in found[0].outcomes],
-        "notes": list(dict.fromkeys([*split.notes, *notes])),
-    }
+        "notes": list(dict.fromkeys([*split.notes, *notes]))
+    }  # fmt: skip
 
 
 def refuse_constant(vectors: Tensor, what: str) -> None:

@@ -51,12 +51,9 @@ def character(repair: Repair, size: float = 1.0) -> Character:
     one_each = square and bool((held.sum(0) == 1).all() and (held.sum(1) == 1).all())
     injective = matrix.shape[0] >= matrix.shape[1] and float(stretch[-1]) > EXACT * most
     return Character(
-        affine=True,
-        injective=injective,
-        similar=square and float(stretch[0] - stretch[-1]) <= EXACT * most,
-        monomial=one_each,
-        shifts=float(offset.norm()) > EXACT * most * size,
-    )
+        affine=True, injective=injective, similar=square and float(stretch[0] - stretch[-1]) <= EXACT * most,
+        monomial=one_each, shifts=float(offset.norm()) > EXACT * most * size
+    )  # fmt: skip
 
 
 def cannot_matter(found: Character, reader: str) -> str:

@@ -179,13 +179,9 @@ class Spoken:
 
 
 def open_spoken(
-    model: Model,
-    text: str,
-    fitted: str | None,
-    sequences: int = 64,
-    max_length: int | None = None,
-    batch_size: int = 8,
-) -> Spoken:
+    model: Model, text: str, fitted: str | None, sequences: int = 64, max_length: int | None = None,
+    batch_size: int = 8
+) -> Spoken:  # fmt: skip
     """Read both texts, packed into full sequences, and refuse those that share a line."""
     if fitted is None:
         raise IsoscopeError("perplexity takes repairs fitted on other text than --text; give --fit.")

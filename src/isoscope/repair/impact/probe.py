@@ -119,15 +119,9 @@ def folds(labels: Array, seed: int) -> Array:
 
 
 def fit_line(
-    vectors: Array,
-    labels: Array,
-    classes: int,
-    reader: str,
-    strength: float,
-    *,
-    begun: Array | None = None,
-    steps: int = _STEPS,
-) -> Line:
+    vectors: Array, labels: Array, classes: int, reader: str, strength: float,
+    *, begun: Array | None = None, steps: int = _STEPS
+) -> Line:  # fmt: skip
     """The reader of this strength, searched for from weights that were `begun` with, or from 0."""
     prepare = _preparation(vectors, reader)
     x = prepare(vectors)

@@ -114,13 +114,9 @@ def prepare(question: Question, device: str | None = None) -> Ready:
     inputs = None
     if tasks:
         inputs = open_inputs(
-            model,
-            split.texts,
-            layers=question.layers,
-            pool=question.pool,
-            max_length=question.max_length,
-            batch_size=question.batch_size,
-        )
+            model, split.texts, layers=question.layers, pool=question.pool, max_length=question.max_length,
+            batch_size=question.batch_size
+        )  # fmt: skip
         split = hold_apart(split, leave_out=question.leave_out, keys=inputs.keys)
         refuse_too_many(repairs, inputs.widths())
     spoken = None
@@ -180,26 +176,13 @@ def make(made: Ready, vectors: Encoded | None, folder: RunFolder) -> Iterator[tu
 
 def impact(
     model: str | PathLike[str],
-    *,
-    pairs: Sequence[str] = (),
-    labels: Sequence[str] = (),
-    retrieve: Sequence[str] = (),
-    text: str | None = None,
-    fit: str | None = None,
-    repairs: str = REPAIRS,
-    layers: str = ENDS,
-    pool: str = "mean",
-    readers: Sequence[str] = ("standardised",),
-    limit: int | None = 10_000,
-    sequences: int = 64,
-    max_length: int | None = None,
-    batch_size: int = 32,
-    seed: int = 0,
-    leave_out: bool = False,
-    device: str | None = None,
-    out: str | PathLike[str] | None = None,
-    telling: Telling = SILENT,
-) -> RunFolder:
+    *, pairs: Sequence[str] = (), labels: Sequence[str] = (), retrieve: Sequence[str] = (),
+    text: str | None = None, fit: str | None = None, repairs: str = REPAIRS, layers: str = ENDS,
+    pool: str = "mean", readers: Sequence[str] = ("standardised",), limit: int | None = 10_000,
+    sequences: int = 64, max_length: int | None = None, batch_size: int = 32, seed: int = 0,
+    leave_out: bool = False, device: str | None = None, out: str | PathLike[str] | None = None,
+    telling: Telling = SILENT
+) -> RunFolder:  # fmt: skip
     """Judge repairs by tasks, layer by layer, and keep the rows in a run folder.
 
     Tasks are files: sentence `pairs` with scores, labelled texts, queries with documents to `retrieve`, and

@@ -65,14 +65,9 @@ class Encoded:
 
 
 def open_inputs(
-    model: Model,
-    texts: Sequence[str],
-    *,
-    layers: str = ENDS,
-    pool: str = "mean",
-    max_length: int | None = None,
-    batch_size: int = 32,
-) -> Inputs:
+    model: Model, texts: Sequence[str],
+    *, layers: str = ENDS, pool: str = "mean", max_length: int | None = None, batch_size: int = 32
+) -> Inputs:  # fmt: skip
     """Make texts ready for a model, each once; `layers` are numbers, globs, ``all``, or ``ends``.
 
     ``ends`` is what enters the first block, and the output or, where nothing norms it, the last layer.
@@ -86,15 +81,9 @@ def open_inputs(
         file = Path(folder) / "texts.jsonl"
         file.write_text("".join(json.dumps({"text": text}) + "\n" for text in every), encoding="utf-8")
         data = open_data(
-            str(file),
-            model,
-            limit=None,
-            max_length=max_length,
-            batch_size=batch_size,
-            pack=False,
-            special=True,
-            first=True,
-        )
+            str(file), model, limit=None, max_length=max_length, batch_size=batch_size, pack=False,
+            special=True, first=True
+        )  # fmt: skip
     assert isinstance(data, Text)
     rows = data.sequences
     if len(rows) != len(every):
