@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from isoscope.errors import IsoscopeError, unknown_name
 
-ALPHABETS = {"bytes": 256, "characters": 0x110000}
-"""How many ids each has."""
+ALPHABETS = {"bytes": 256, "characters": 0x110000}  # how many ids each has
 
 
 @dataclass(frozen=True)

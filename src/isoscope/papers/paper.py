@@ -17,7 +17,7 @@ from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.lab.block.parts import EXPLANATIONS as OF_SCORES
 from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
 from isoscope.measures.table import MEASURES
-from isoscope.papers.claims import Claim, Found, Verdict, failed, measured
+from isoscope.papers.claims import WORDS, Claim, Found, Verdict, failed, measured
 from isoscope.papers.workshop import Workshop
 from isoscope.results.row import COLUMNS
 from isoscope.results.run import Run
@@ -116,18 +116,17 @@ def headline(found: Iterable[Judged]) -> str:
     if not held:
         return "No claim has been tried yet."
     parts = [f"{held.count(True)} of {len(held)} claims as expected"]
-    parts += [f"{count} {word}" for count, word in ((held.count(False), "not"),) if count]
-    parts += [f"{count} undecided at this scale" for count in (held.count(None),) if count]
+    words = {False: "not", None: WORDS[None]}
+    parts += [f"{held.count(each)} {word}" for each, word in words.items() if each in held]
     return f"{', '.join(parts)}."
 
 
 def _try(claim: Claim, workshop: Workshop) -> Found:
     try:
         return claim.experiment(workshop)
-    except IsoscopeError as reason:
-        return Found(failed(claim.name, str(reason)))
     except Exception as reason:  # noqa: BLE001  a defect of one claim must not cost the others
-        return Found(failed(claim.name, f"{type(reason).__name__}: {reason}"))
+        kind = "" if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: "
+        return Found(failed(claim.name, f"{kind}{reason}"))
 
 
 def _judge(claim: Claim, rows: pd.DataFrame) -> Verdict:

@@ -137,7 +137,7 @@ class Workshop:
         self, name: str, experiment: Experiment, *, arm: str = "", about: str = "", setting: float = math.nan
     ) -> Trained:
         """A training under this name; its rows have the name as their arm unless another is given."""
-        return Trained(name, experiment, self._folder(experiment), arm or name, about, setting)
+        return Trained(name, experiment, self.models / experiment.digest, arm or name, about, setting)
 
     def train(self, asked: Iterable[Trained]) -> tuple[list[Trained], pd.DataFrame]:
         """The trainings that came to their end, and a row `failed` for each other.
@@ -154,8 +154,7 @@ class Workshop:
 
     def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """The answers of a function of a module to items, in their order, so many at once in processes."""
-        asked = list(items)
-        answers: dict[int, Answer] = {}
+        asked, answers = list(items), dict[int, Answer]()
         self.progress(0, len(asked))
         with so_many_threads(1):
             for place, answer in in_processes(function, asked, self.parallel, _begin):
@@ -193,13 +192,10 @@ class Workshop:
         made = (self.experiment("characters", seed=seed, size="trajectory") for seed in range(self.seeds))
         return [self.training(name, each) for each in made]
 
-    def _folder(self, experiment: Experiment) -> Path:
-        return self.models / experiment.digest
-
     def _at_end(self, experiment: Experiment) -> bool:
         """Whether the last weights are kept: they are written after the rows of that step."""
         last = f"step-{experiment.recipe.steps:06d}.safetensors"
-        return (self._folder(experiment) / "checkpoints" / last).exists()
+        return (self.models / experiment.digest / "checkpoints" / last).exists()
 
 
 def digest_of(question: Mapping[str, object]) -> str:

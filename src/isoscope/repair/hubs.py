@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-NEAREST = 10
-"""Neighbours of a vector that count, as Radovanović et al. 2010 have it."""
-
+NEAREST = 10  # neighbours of a vector that count, as Radovanović et al. 2010 have it
 Array = np.ndarray[Any, Any]
 
 

@@ -41,11 +41,9 @@ class States:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         done = 0
-        weight = next(self.model.module.parameters())
         for batch in self.data:
             done += len(batch)
-            ready = batch.as_floats(weight.dtype).to(weight.device)
-            yield vectors_at(self.model, self.found, (self.site,), self.pool, ready)[self.site]
+            yield vectors_at(self.model, self.found, (self.site,), self.pool, batch)[self.site]
             if self.progress is not None:
                 self.progress(done, self.data.size)
 
@@ -55,6 +53,8 @@ def vectors_at(
 ) -> dict[Site, tuple[Tensor, Tensor | None]]:
     """Run a model on a batch: vectors [n, d] by site, and the sequence of each where vectors are tokens."""
     made: dict[Site, tuple[Tensor, Tensor | None]] = {}
+    weight = next(model.module.parameters())
+    batch = batch.as_floats(weight.dtype).to(weight.device)
 
     def receive(site: Site, seen: Tensor) -> None:
         if site not in sites:
@@ -70,10 +70,8 @@ def vectors_at(
         else:
             made[site] = pooled(vectors, sequence.to(flow.device), last=pool == "last").cpu(), None
 
-    with (
-        at_rest(model.module),
-        tap(model.module, found.blocks, receive, gives=found.gives, takes=found.takes),
-    ):
+    tapped = tap(model.module, found.blocks, receive, gives=found.gives, takes=found.takes)
+    with at_rest(model.module), tapped:
         batch.call(model.module)
     return made
 

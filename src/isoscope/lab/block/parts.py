@@ -100,12 +100,9 @@ def read_scores(query: Tensor, key: Tensor) -> ScoreReading:
     mean = total / count
     pooled = (square / count - mean.square()).clamp_min(0).sqrt()
     first = _scores(query[0], key[0])
-    return ScoreReading(
-        float(mean.mean()),
-        float(pooled.mean()),
-        float(smallest.mean() / len(query)),
-        {"score": _histogram(first), "within row": _histogram(first - first.mean(-1, keepdim=True))},
-    )
+    drawn = {"score": _histogram(first), "within row": _histogram(first - first.mean(-1, keepdim=True))}
+    smallest = smallest.mean() / len(query)
+    return ScoreReading(float(mean.mean()), float(pooled.mean()), float(smallest), drawn)
 
 
 def _scores(query: Tensor, key: Tensor) -> Tensor:

@@ -88,8 +88,7 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _led(norms: Sequence[float]) -> dict[str, object]:
     """Where passes led, from the norms before the first and after each."""
-    moved, late = abs(norms[-1] - norms[0]), abs(norms[-1] - norms[-2])
-    growth = norms[-1] / norms[-2] if norms[-2] else math.nan
-    settles = late <= SETTLED * moved + ROUNDING * norms[-1]
-    ends = {"first": norms[0], "last": norms[-1]}
-    return {**ends, "growth": growth, "passes": len(norms) - 1, "settles": settles}
+    first, before, last = norms[0], norms[-2], norms[-1]
+    settles = abs(last - before) <= SETTLED * abs(last - first) + ROUNDING * last
+    ends = {"first": first, "last": last, "growth": last / before if before else math.nan}
+    return {**ends, "passes": len(norms) - 1, "settles": settles}

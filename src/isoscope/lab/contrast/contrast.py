@@ -94,9 +94,8 @@ def contrast(
         if not entropies:
             lists = ((attention, one), (norm, two), (penalty, three or NO_PENALTY))
             words = [word for several, word in lists if len(several) > 1]
-        arms[", ".join(filter(None, words))] = replace(
-            base, attention=one, norm=two, penalty="" if none else three
-        )
+        arm = replace(base, attention=one, norm=two, penalty="" if none else three)
+        arms[", ".join(filter(None, words))] = arm
     if len(arms) < 2:
         raise IsoscopeError("a contrast has two arms or more; name them as in --attention softmax,qk-norm.")
     if len(set(entropies)) == 1 and set(attention) - set(WITHOUT_ATTENTION):

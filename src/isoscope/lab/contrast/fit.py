@@ -66,11 +66,9 @@ def fit(
     for (measure, layer), part in points.groupby(["measure", "layer"], sort=False):
         own = lines_of(part).assign(measure=str(measure), layer=int(str(layer)))
         lines.append(own)
-        differences += [
-            {"measure": measure, "layer": layer, "arm": arm, **compare(own, arm, reference, why)}
-            for arm in order
-            if arm != reference
-        ]
+        for arm in [arm for arm in order if arm != reference]:
+            place = {"measure": measure, "layer": layer, "arm": arm}
+            differences.append({**place, **compare(own, arm, reference, why)})
     made = pd.concat(lines, ignore_index=True) if lines else lines_of(points).assign(measure="", layer=0)
     return Fitted(points, _typed(made), _typed(pd.DataFrame(differences, columns=_COLUMNS)), order)
 
@@ -91,14 +89,14 @@ def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.
     sharp = sharp[[*_TRIAL, "layer", "entropy"]]
     mean = sharp.groupby(_TRIAL, dropna=False, as_index=False)["entropy"].mean()
     layered = inside[inside["measure"].isin(quantities)].merge(sharp, "left", [*_TRIAL, "layer"])
-    over = layered.groupby([*_TRIAL, "measure"], dropna=False, as_index=False)["value"].agg(_mean)
+    parts = layered.groupby([*_TRIAL, "measure"], dropna=False, as_index=False)["value"]
+    over = parts.agg(lambda values: float(values.mean(skipna=False)))  # of all layers, or of none
     told = rows[(rows["kind"] == "training") & rows["measure"].isin(quantities)]
     whole = pd.concat([told[[*_TRIAL, "measure", "value"]], over]).merge(mean, "left", _TRIAL)
     every = pd.concat([whole.assign(layer=0), layered])[[*_TRIAL, "layer", "entropy", "measure", "value"]]
     rank = {name: place for place, name in enumerate(quantities)}
-    ordered = every.assign(rank=every["measure"].map(rank)).sort_values(
-        ["rank", "layer", "arm", "seed", "aim"], ignore_index=True
-    )
+    by = ["rank", "layer", "arm", "seed", "aim"]
+    ordered = every.assign(rank=every["measure"].map(rank)).sort_values(by, ignore_index=True)
     return _typed(ordered.drop(columns="rank"))
 
 
@@ -167,9 +165,8 @@ def _interval(differences: np.ndarray) -> dict[str, object]:
     if count >= LEAST:
         half = float(stats.t.ppf(0.975, count - 1) * differences.std(ddof=1) / math.sqrt(count))
     least, most = float(differences.min()), float(differences.max())
-    return {
-        "value": mean, "n": count, "low": mean - half, "high": mean + half, "least": least, "most": most,
-    }  # fmt: skip
+    ends = {"low": mean - half, "high": mean + half, "least": least, "most": most}
+    return {"value": mean, "n": count, **ends}
 
 
 _NUMBERS = ("value", "low", "high", "least", "most", "at", "range_low", "range_high")
@@ -178,11 +175,6 @@ _COLUMNS = ["measure", "layer", "arm", "n", *_NUMBERS, "note", "control"]
 
 def _nothing(why: str) -> dict[str, object]:
     return {"n": 0, **dict.fromkeys(_NUMBERS, math.nan), "note": why, "control": False}
-
-
-def _mean(values: pd.Series) -> float:
-    """Of all layers, or of none."""
-    return float(values.mean(skipna=False))
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:

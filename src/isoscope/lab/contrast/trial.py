@@ -113,7 +113,9 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
             weighed, points, notes = weigh_trial(source, lesson)
             rows += weighed
         if trial.probe:
-            rows += _probed(source, experiment, trial.probe)
+            found = probes.probe(model, questions_of(trial.probe, experiment))
+            at = (run, source.name, source.revision, source.step, "layer")
+            rows += [Row.at(*at, layer, None, probes.MEASURE, reading) for layer, reading in found.items()]
     about["notes"] = [*seen.notes(), *notes]
     return [trial.placed(row, run) for row in rows], {**seen.known(), **about}, points
 
@@ -176,18 +178,9 @@ def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, float, in
     mine = points[(points["picture"] == "propagation") & (points["series"] == "predicted")]
     for layer, own in mine.groupby("layer"):
         each = own.groupby("head")["y"]
-        for name, values in (
-            ("propagation_mean", each.mean()),
-            ("propagation_range", each.max() - each.min()),
-        ):
+        found = {"propagation_mean": each.mean(), "propagation_range": each.max() - each.min()}
+        for name, values in found.items():
             yield int(str(layer)), name, float(values.mean()), len(values)
-
-
-def _probed(source: Model, experiment: Experiment, address: str) -> Iterator[Row]:
-    asked = questions_of(address, experiment)
-    for layer, reading in probes.probe(source.module, asked).items():
-        where = (source.name, source.revision, source.step, "layer", layer, None)
-        yield Row.at("", *where, probes.MEASURE, reading)
 
 
 def told_besides() -> Told:

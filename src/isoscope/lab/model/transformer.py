@@ -45,10 +45,8 @@ class Shape:
         chosen("norm", self.norm, NORMS)
         if self.width % self.heads:
             fits = [n for n in range(1, self.width + 1) if self.width % n == 0]
-            raise IsoscopeError(
-                f"{self.heads} heads do not divide a width of {self.width}; "
-                f"{', '.join(map(str, fits))} would."
-            )
+            those = ", ".join(map(str, fits))
+            raise IsoscopeError(f"{self.heads} heads do not divide a width of {self.width}; {those} would.")
         if self.attention == "differential" and self.width // self.heads % 2:
             raise IsoscopeError(
                 f"differential attention cuts heads in two, and {self.width // self.heads} dimensions a head "

@@ -7,19 +7,17 @@ from itertools import product
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread, with_public
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, kept
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots
 from isoscope.papers.workshop import Workshop
 from isoscope.results.points import points_frame
-from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, Series
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
 CURVES = {"predicted": "ρ(t), predicted", "softmax": "attention of a walk", "measured": "attention, measured"}
-_KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 
 def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -36,13 +34,13 @@ def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
 def experiment(workshop: Workshop) -> Found:
     """How far every head’s attention agrees."""
     rows, curves = _read(workshop)
-    return Found(rows[rows["measure"].isin(_KEPT)].reset_index(drop=True), curves)
+    return Found(kept(rows, rows["measure"].isin((*AGREEMENTS, "regime_density"))), curves)
 
 
 def experiment_walk(workshop: Workshop) -> Found:
     """How walk-like what enters every layer is."""
     rows, _ = _read(workshop)
-    return Found(rows[rows["measure"].isin(["walk_slope", FAILED])].reset_index(drop=True))
+    return Found(kept(rows, rows["measure"] == "walk_slope"))
 
 
 def excess(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -116,29 +114,24 @@ def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
 
 def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
     own = points[(points["layer"] == layer) & (points["head"] == head)]
-    lines = []
-    for key, name in CURVES.items():
-        part = own[own["series"] == key]
-        if len(part):
-            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
-            lines.append(Series(name, x, y))
+    parts = {name: own[own["series"] == key] for key, name in CURVES.items()}
+    lines = [
+        Series(name, part["x"].tolist(), part["y"].tolist()) for name, part in parts.items() if len(part)
+    ]
     title, levels = f"The {which} head: layer {layer}, head {head}", ((1.0, "even"),)
     return [Chart(title, "t/T", "ρ, or density of attention", lines, levels=levels)] if lines else []
 
 
 def judge_walk(rows: pd.DataFrame) -> Verdict:
     """The slope must be nearer to 1 than to 0, over seeds; in public models over layers."""
-    own = _slopes(rows[rows["model"] == DEEP])
-    found = over_seeds(own)
-    parts = [is_above(found, WALKS, "The slope of log E‖x_{t+s} − x_t‖² on log s, mean over layers,")]
-    for name in PUBLIC:
-        part = _slopes(rows[rows["model"] == name])
-        if len(part):
-            parts.append(
-                is_above(over(part["value"].tolist()), WALKS, f"That of {name}, over its layers (nominal),")
-            )
-    said = " ".join(part.said for part in parts) + lacking(rows)
-    return all_of([*parts, *unread(rows)], said)
+    found = over_seeds(_slopes(rows[rows["model"] == DEEP]))
+    own = is_above(found, WALKS, "The slope of log E‖x_{t+s} − x_t‖² on log s, mean over layers,")
+    return with_public(rows, [own], own.said, "", _public_walk)
+
+
+def _public_walk(rows: pd.DataFrame, name: str) -> Verdict:
+    slopes = over(_slopes(rows)["value"].tolist())
+    return is_above(slopes, WALKS, f"That of {name}, over its layers (nominal),")
 
 
 def _slopes(rows: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
@@ -46,7 +45,10 @@ def experiment(workshop: Workshop) -> Found:
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """Regimes as they should be at the longest T, the closed form close, only a narrow spectrum localised."""
-    inside, outside = (_named(rows, f"propagation_{where}") for where in ("inside", "outside"))
+    inside, outside = (
+        {made.regime: _of(rows, made.regime, f"propagation_{where}", GROWING[-1]) for made in MADE}
+        for where in ("inside", "outside")
+    )
     apart = [_difference(rows, name, GROWING[-1]) for name in LOCALISED]
     error = _worst(rows)
     narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
@@ -70,13 +72,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"{inside['uniform_half'].said}, nowhere {inside['vanishing'].said}. The Gaussian form fails at low "
         f"rank: by {few.said} for a multiple of a projection on two dimensions."
     )
-    return replace(all_of(parts, said), details=details)
-
-
-def _named(rows: pd.DataFrame, measure: str) -> dict[str, Reading]:
-    """By regime, at the longest T."""
-    own = rows[(rows["measure"] == measure) & (rows["n"] == GROWING[-1])]
-    return {made.regime: over_seeds(own[own["model"] == made.regime]) for made in MADE}
+    return all_of(parts, said, details)
 
 
 def _difference(rows: pd.DataFrame, name: str, length: int) -> Reading:
@@ -86,8 +82,9 @@ def _difference(rows: pd.DataFrame, name: str, length: int) -> Reading:
     return over((wide["propagation_inside"] - wide["propagation_outside"]).tolist())
 
 
-def _of(rows: pd.DataFrame, model: str, measure: str) -> Reading:
-    return over_seeds(rows[(rows["model"] == model) & (rows["measure"] == measure)])
+def _of(rows: pd.DataFrame, model: str, measure: str, length: int | None = None) -> Reading:
+    own = rows[(rows["model"] == model) & (rows["measure"] == measure)]
+    return over_seeds(own if length is None else own[own["n"] == length])
 
 
 def _worst(rows: pd.DataFrame) -> Reading:
@@ -101,9 +98,17 @@ def _worst(rows: pd.DataFrame) -> Reading:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
-    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in (_difference, _likeness))
+    grown, alike = [], []
+    for name in LOCALISED:
+        lengths, label = [float(length) for length in GROWING], REGIMES[name].label
+        grown.append(series(label, lengths, [_difference(rows, name, length) for length in GROWING]))
+        likeness = [_of(rows, name, "softmax_likeness", length) for length in GROWING]
+        alike.append(series(label, lengths, likeness))
     spread = _by(rows, [f"spread {each:g}" for each in SPREADS], "spectrum_variance", "localisation")
-    off = [_by_rank(rows, name) for name in (TRACED, TRACELESS)]
+    off = []
+    for name in (TRACED, TRACELESS):
+        models = [arm for rank in RANKS if (arm := f"{name}, rank {rank}") in set(rows["model"])]
+        off.append(_by(rows, models, "query_key_rank", "propagation_error", name))
     return [
         _profiles(points, LOCALISED, "ρ(t) where attention localises"),
         _profiles(points, [made.regime for made in MADE if not made.trace], "ρ(t) where it does not"),
@@ -126,32 +131,14 @@ def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
     for name in names:
         for how, style in ways:
             part = own[own["series"] == f"{name}, {how}"]
-            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
-            told = [how] * len(x)
-            lines.append(Series(REGIMES[name].label, x, y, style=style, told=told))
+            x, y = part["x"].tolist(), part["y"].tolist()
+            lines.append(Series(REGIMES[name].label, x, y, style=style, told=[how] * len(x)))
     return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
-
-
-def _likeness(rows: pd.DataFrame, name: str, length: int) -> Reading:
-    """How like the piecewise-linear attention is to the softmax, at this T."""
-    own = rows[(rows["model"] == name) & (rows["n"] == length)]
-    return over_seeds(own[own["measure"] == "softmax_likeness"])
-
-
-def _growth(rows: pd.DataFrame, name: str, read: Callable[[pd.DataFrame, str, int], Reading]) -> Series:
-    found = [read(rows, name, length) for length in GROWING]
-    return series(REGIMES[name].label, [float(length) for length in GROWING], found)
 
 
 def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: str = "tr W = 1") -> Series:
     x = [_of(rows, model, across).value for model in models]
     return series(name, x, [_of(rows, model, up) for model in models])
-
-
-def _by_rank(rows: pd.DataFrame, name: str) -> Series:
-    there = set(rows["model"])
-    models = [arm for rank in RANKS if (arm := f"{name}, rank {rank}") in there]
-    return _by(rows, models, "query_key_rank", "propagation_error", name)
 
 
 CLAIM = Claim(

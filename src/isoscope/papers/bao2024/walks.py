@@ -6,7 +6,7 @@ and ‖W‖_F² ≈ θ²/d + s². A row of these has its number of positions T a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -119,7 +119,7 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())
         for how, values in (("simulated", both.simulated), ("closed form", both.closed))
     ]
-    return [_row(made.regime, asked, length, *one) for one in found.items()], points
+    return _rows(made.regime, asked, length, found), points
 
 
 def _spread(spread: float, asked: Asked) -> list[Row]:
@@ -132,10 +132,10 @@ def _spread(spread: float, asked: Asked) -> list[Row]:
         "spectrum_variance": float(both.spectrum.variance),
         "frobenius": float(both.spectrum.frobenius_square.sqrt()),
     }
-    return [_row(f"spread {spread:g}", asked, length, *one) for one in found.items()]
+    return _rows(f"spread {spread:g}", asked, length, found)
 
 
-def _few(rank: int, name: str, asked: Asked) -> Iterator[Row]:
+def _few(rank: int, name: str, asked: Asked) -> list[Row]:
     """The largest error of the closed form over sizes of W, and whether it would be taken."""
     traced = name == TRACED
     each = [
@@ -147,8 +147,7 @@ def _few(rank: int, name: str, asked: Asked) -> Iterator[Row]:
         "query_key_rank": float(each[0].spectrum.effective_rank),
         "closed_form": float(is_gaussian(each[0].spectrum)),
     }
-    for one in found.items():
-        yield _row(f"{name}, rank {rank}", asked, WALKED, *one)
+    return _rows(f"{name}, rank {rank}", asked, WALKED, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +186,7 @@ def within(made: Made, u: Tensor) -> Tensor:
     return (u > low) & (u <= high)
 
 
-def _row(model: str, asked: Asked, length: int, measure: str, value: float) -> Row:
-    row = Row.at("", model, f"seed {asked.seed}", None, KIND, None, None, measure, Reading(value, length))
-    return replace(row, arm=model, seed=asked.seed)
+def _rows(model: str, asked: Asked, length: int, found: Mapping[str, float]) -> list[Row]:
+    at = ("", model, f"seed {asked.seed}", None, KIND, None, None)
+    rows = [Row.at(*at, measure, Reading(value, length)) for measure, value in found.items()]
+    return [replace(row, arm=model, seed=asked.seed) for row in rows]

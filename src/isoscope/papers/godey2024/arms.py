@@ -48,11 +48,12 @@ STATES = ("mean_cosine_between", "mean_cosine", "drift", "relative_drift", "mean
 
 def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[Trained]:
     """Every training of these arms."""
-    found = []
-    for seed, arm in product(range(workshop.seeds), arms):
-        experiment = workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
-        found.append(workshop.training(arm.name, experiment))
-    return found
+    return [
+        workshop.training(
+            arm.name, workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
+        )
+        for seed, arm in product(range(workshop.seeds), arms)
+    ]
 
 
 def states(workshop: Workshop) -> pd.DataFrame:
@@ -60,5 +61,4 @@ def states(workshop: Workshop) -> pd.DataFrame:
     if workshop.public:
         return workshop.all_observed((*PUBLIC, *CONVOLUTIONAL), STATES)
     ended, lost = workshop.train(trainings(workshop, ARMS))
-    parts = [each.read(STATES) for each in ended]
-    return pd.concat([*parts, lost], ignore_index=True)
+    return pd.concat([*(each.read(STATES) for each in ended), lost], ignore_index=True)

@@ -15,7 +15,6 @@ from isoscope.formatting import short, spread
 from isoscope.papers.claims import Verdict, all_of, lacking
 from isoscope.papers.intervals import over, paired
 from isoscope.results.reading import Reading
-from isoscope.results.trajectory import FAILED
 
 PUBLIC = "the public models"
 
@@ -33,11 +32,6 @@ def pick(
     steps = found.groupby(["model", "revision"])["step"]
     end = steps.transform("max" if at == "last" else "min")
     return found[(found["step"] == end).fillna(False) | (found["step"].isna() & (at == "last"))]
-
-
-def chosen(rows: pd.DataFrame, which: pd.Series) -> pd.DataFrame:
-    """These rows, and those of what failed."""
-    return rows[which | (rows["measure"] == FAILED)].reset_index(drop=True)
 
 
 def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> Values:
@@ -86,11 +80,7 @@ def concluded(
 
 
 def told(found: Mapping[str, Reading]) -> str:
-    """Every group with its interval.
-
-    >>> told({"width 32": Reading(0.5, 3, low=0.25, high=0.75)})
-    'width 32 0.5 [0.25, 0.75]'
-    """
+    """Every group with its interval."""
     return ", ".join(f"{group} {each.said}" for group, each in found.items()) or "nothing"
 
 

@@ -27,8 +27,7 @@ from isoscope.run.weigh.frequency import added_counts, token_counts
 from isoscope.run.weigh.vocabulary import weigh_vocabulary
 
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
-OUTPUTS = (OUTPUT, TIED)
-"""The matrix that answers are read by, tied or not: a model has one of them."""
+OUTPUTS = (OUTPUT, TIED)  # the matrix that answers are read by, tied or not: a model has one of them
 I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
 CENTRED, WITHOUT_TOP = "_centred", "_without_top"
 GRADIENT = "output_gradient"

@@ -27,12 +27,8 @@ from isoscope.sites import Site
 BEFORE = "before"
 REPAIRS = ("centre", "standardise", "abtt", "whiten", "cluster-abtt", "rogue")
 GEOMETRY = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank", "top_share")
-MOST_PAIRED = 2048
-"""Vectors whose pairs are looked at: two million cosines."""
-
-NAMED = 5
-"""Dimensions that are told."""
-
+MOST_PAIRED = 2048  # vectors whose pairs are looked at: two million cosines
+NAMED = 5  # dimensions that are told
 Progress = Callable[[int, int | None], None]
 
 

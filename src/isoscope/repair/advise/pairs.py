@@ -28,12 +28,8 @@ from isoscope.results.reading import Reading
 from isoscope.stats.intervals import LEVEL, Groups, have_enough, left
 from isoscope.stats.seen import GROUPS, mix
 
-QUANTILES = (1, 5, 25, 50, 75, 95, 99)
-"""Per cent of the pairs that lie below."""
-
-FEWEST_IN_GROUP = 24
-"""Units, so that a group has 276 pairs and its 1 % quantile is not its least."""
-
+QUANTILES = (1, 5, 25, 50, 75, 95, 99)  # per cent of the pairs that lie below
+FEWEST_IN_GROUP = 24  # units, so that a group has 276 pairs and its 1 % quantile is not its least
 MOST_GROUPS, LEAST_GROUPS = 16, 8
 DRAWS = 64
 Floats = NDArray[np.float64]

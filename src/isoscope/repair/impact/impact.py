@@ -7,9 +7,8 @@ verdict (outcome.py), and where a map cannot matter to a reader that is tested o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -55,9 +54,8 @@ class Judged:
         at = (run, self.label, revision, None, site.kind, site.layer, None)
         found = [Row.at(*at, row.measure, row) for row in self.geometry]
         found += [Row.at(*at, each.measure, each.reading(seed)) for each in self.outcomes]
-        return found + [
-            Row.at(*at, each.measure + CHANGE, each.noted(), about=each.measure) for each in self.changes
-        ]
+        changes = {each.measure: each.noted() for each in self.changes}
+        return found + [Row.at(*at, name + CHANGE, by, about=name) for name, by in changes.items()]
 
     def notes(self) -> list[str]:
         """What was left out, and what the fit remarks."""
@@ -78,10 +76,8 @@ def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
     for recipe in recipes:
         for step in parse(recipe):
             asked = step.number(0, 1) if step.kind.name in ("whiten", "abtt", "rogue") else 1
-            if asked > min(widths):
-                raise IsoscopeError(
-                    f"'{step}' asks for more dimensions than the {min(widths)} that vectors have."
-                )
+            if asked > (width := min(widths)):
+                raise IsoscopeError(f"'{step}' asks for more dimensions than the {width} that vectors have.")
 
 
 def judge(
@@ -106,7 +102,11 @@ def judge(
             refused.append(reason)
             found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
             continue
-        look = partial(_look, encoded, site, repair)
+
+        def look(texts: Sequence[str], repair: Repair | None = repair) -> Array:
+            vectors = encoded.exact(site, texts)
+            return vectors if repair is None else repair.apply(vectors)
+
         outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
         cloud = look(sample)
         cloud = cloud[np.isfinite(cloud).all(1)]
@@ -130,13 +130,11 @@ def judge(
 
 def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
     """What a run keeps of a layer beside its rows."""
-    repairs: Mapping[str, object] = {
-        each.label: {
-            "fitted": each.repair.name, "vectors": each.repair.n, "affine": each.repair.is_affine,
-            "invertible": each.repair.is_invertible,
-        }
-        for each in found if each.repair is not None
-    }  # fmt: skip
+    repairs: dict[str, object] = {}
+    for label, repair in ((each.label, each.repair) for each in found):
+        if repair is not None:
+            kind = {"affine": repair.is_affine, "invertible": repair.is_invertible}
+            repairs[label] = {"fitted": repair.name, "vectors": repair.n, **kind}
     notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
         "repairs": repairs, "order": [each.label for each in found],
@@ -153,8 +151,3 @@ def refuse_constant(vectors: Tensor, what: str) -> None:
     apart = (finite - finite[0]).abs().max()
     if float(apart) <= torch.finfo(torch.float32).eps * float(finite[0].abs().max()):
         raise IsoscopeError(f"{what} all have the same vector; choose other layers or another --pool.")
-
-
-def _look(encoded: Encoded, site: Site, repair: Repair | None, texts: Sequence[str]) -> Array:
-    vectors = encoded.exact(site, texts)
-    return vectors if repair is None else repair.apply(vectors)

@@ -8,7 +8,7 @@ draws of their difference are paired.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,8 +21,7 @@ Array = np.ndarray[Any, Any]
 DRAWS = 2000
 ENDS = (2.5, 97.5)  # of a hundred
 HELPED, HURT, SAME, CANNOT, UNDEFINED = "helped", "hurt", "no difference", "cannot matter", "undefined"
-MAIN = "main"
-"""The tag of a score that stands for its task where there is room for one of each."""
+MAIN = "main"  # the tag of a score that stands for its task where there is room for one of each
 EQUAL = 1e-5  # of 1: how far what a reader gives may be off where a map cannot matter: a search ends near
 _WITHOUT = 0.05  # share of draws that may have no score
 _AT_ONCE = 1 << 21  # places that are drawn at a time
@@ -54,18 +53,18 @@ class Outcome:
         """The score of all units."""
         return float(self.score(np.arange(self.n)[None])[0]) if self.n else math.nan
 
-    def drawn(self, seed: int) -> Array:
-        """The score of each of `DRAWS` draws with replacement, [draws]."""
-        return _drawn(self, seed)
-
     def reading(self, seed: int) -> Reading:
         """The score with its 95 % interval."""
-        return Reading(self.value, self.n, self.null, *ends(self.drawn(seed)), self.note, self.tag)
+        return Reading(self.value, self.n, self.null, *ends(drawn(self, seed)), self.note, self.tag)
 
 
 @lru_cache(maxsize=32)  # what was there before is held against every repair
-def _drawn(outcome: Outcome, seed: int) -> Array:
-    return np.concatenate([outcome.score(places) for places in _places(outcome.n, seed)])
+def drawn(outcome: Outcome, seed: int) -> Array:
+    """The score of each of `DRAWS` draws of an outcome's units with replacement, [draws]."""
+    source, n = np.random.default_rng([seed, outcome.n]), outcome.n
+    rows = max(1, _AT_ONCE // max(n, 1))
+    sizes = [min(rows, DRAWS - start) for start in range(0, DRAWS, rows)]
+    return np.concatenate([outcome.score(source.integers(0, n, (size, n))) for size in sizes])
 
 
 def mean_of(hits: Array) -> Callable[[Array], Array]:
@@ -86,13 +85,6 @@ def ends(draws: Array) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = np.percentile(there, ENDS)
     return float(low), float(high)
-
-
-def _places(n: int, seed: int) -> Iterator[Array]:
-    source = np.random.default_rng([seed, n])
-    rows = max(1, _AT_ONCE // max(n, 1))
-    for start in range(0, DRAWS, rows):
-        yield source.integers(0, n, (min(rows, DRAWS - start), n))
 
 
 @dataclass(frozen=True)
@@ -135,9 +127,9 @@ def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
     """
     value = after.value - before.value
     if math.isnan(value) or before.n != after.n:
-        difference = Reading(value, after.n, 0.0)
-        return Change(before.measure, difference, after.per, UNDEFINED, "a score has no value")
-    low, high = ends(after.drawn(seed) - before.drawn(seed))
+        by = Reading(value, after.n, 0.0)
+        return Change(before.measure, by, after.per, UNDEFINED, "a score has no value")
+    low, high = ends(drawn(after, seed) - drawn(before, seed))
     found = Change(before.measure, Reading(value, after.n, 0.0, low, high), after.per, SAME)
     if reason:
         off = float(np.abs(after.seen - before.seen).max(initial=0.0))

@@ -42,13 +42,12 @@ def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, obje
     notes += filter(None, [note])
     tasks: list[Task] = []
     for task in split.tasks:
-        kept, note = _apart(
-            task.fitted, task.judged, keys, f"the probe of {task.name} is fitted on", leave_out
-        )
+        what = f"the probe of {task.name} is fitted on"
+        kept, note = _apart(task.fitted, task.judged, keys, what, leave_out)
         notes += filter(None, [note])
-        tasks.append(
-            task.without(set(task.fitted) - set(kept)) if note and isinstance(task, Labelled) else task
-        )
+        if note and isinstance(task, Labelled):
+            task = task.without(set(task.fitted) - set(kept))
+        tasks.append(task)
     if len(fitted) < 2:
         raise IsoscopeError(f"repairs are fitted on at least 2 texts that are not judged; got {len(fitted)}.")
     return Split(fitted, tasks, tuple(notes))

@@ -87,10 +87,8 @@ def open_inputs(
     assert isinstance(data, Text)
     rows = data.sequences
     if len(rows) != len(every):
-        raise IsoscopeError(
-            f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads; "
-            "take them out."
-        )
+        lost = f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads"
+        raise IsoscopeError(f"{lost}; take them out.")
     keys = [int(content_keys(row[None], data.seed)) for row in rows]
     found = look(model, next(iter(data)))
     sites = chosen_sites(tuple(found.shapes), layers, pool)
@@ -117,12 +115,9 @@ def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:
     """Run the model once over all texts."""
     parts: dict[Site, list[Tensor]] = {site: [] for site in inputs.sites}
     keys: list[int] = []
-    weight = next(inputs.model.module.parameters())
     for batch in inputs.data:
-        ready = batch.as_floats(weight.dtype).to(weight.device)
-        for site, (vectors, _) in vectors_at(
-            inputs.model, inputs.found, inputs.sites, inputs.pool, ready
-        ).items():
+        found = vectors_at(inputs.model, inputs.found, inputs.sites, inputs.pool, batch)
+        for site, (vectors, _) in found.items():
             parts[site].append(vectors)
         keys += batch.keys.tolist()
         if progress is not None:

@@ -80,8 +80,9 @@ class Labelled:
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Accuracy of each reader."""
         given = (look(self.fitted), self.labels, look(self.texts), self.right)
-        found = [probe(*given, reader=reader, seed=seed) for reader in self.readers]
-        return _named(map(_called, found, self.named), self.name)
+        readers = zip(self.readers, self.named, strict=True)
+        found = [replace(probe(*given, reader=each, seed=seed), measure=name) for each, name in readers]
+        return _named(found, self.name)
 
     def without(self, texts: set[str]) -> Labelled:
         """The same without these texts to be fitted on."""
@@ -117,10 +118,6 @@ class Sought:
 
 
 Task = Pairs | Labelled | Sought
-
-
-def _called(outcome: Outcome, measure: str) -> Outcome:
-    return replace(outcome, measure=measure)
 
 
 def _named(outcomes: Iterable[Outcome], task: str) -> list[Outcome]:
@@ -165,10 +162,8 @@ def labelled(
         mine = np.array([own_hash(text, 0) % FIFTH == 0 for text in texts], dtype=bool)
         cut = [np.flatnonzero(~mine).tolist(), np.flatnonzero(mine).tolist()]
         read = [([names[i] for i in part], [texts[i] for i in part]) for part in cut]
-    chosen = []
-    for names, texts in read:
-        kept = _some(texts, limit, seed)
-        chosen.append(([names[i] for i in kept], [texts[i] for i in kept]))
+    sampled = [(names, texts, _some(texts, limit, seed)) for names, texts in read]
+    chosen = [([names[i] for i in kept], [texts[i] for i in kept]) for names, texts, kept in sampled]
     known = sorted({name for names, _ in chosen for name in names})
     labels, right = (np.array([known.index(name) for name in names], dtype=np.int64) for names, _ in chosen)
     refuse_one_class(labels, right)
