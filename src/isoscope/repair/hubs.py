@@ -19,20 +19,12 @@ Array = np.ndarray[Any, Any]
 
 
 def occurrences(near: Array, n: int) -> Array:
-    """How often each of n vectors stands in the lists `near` of nearest neighbours [m, k], [n].
-
-    >>> occurrences(np.array([[1, 2], [2, 0], [1, 0]]), 4).tolist()
-    [2, 2, 2, 0]
-    """
+    """How often each of n vectors stands in the lists `near` of nearest neighbours [m, k], [n]."""
     return np.bincount(near.ravel(), minlength=n)
 
 
 def hub_skewness(counts: Array) -> Array:
-    """E(N − N̄)³/σ³ of occurrences [..., n], [...]; 0 where nothing varies: there are no hubs.
-
-    >>> hub_skewness(np.array([[2, 2, 2, 2], [0, 0, 0, 4]])).round(4).tolist()
-    [0.0, 1.1547]
-    """
+    """E(N − N̄)³/σ³ of occurrences [..., n], [...]; 0 where nothing varies: there are no hubs."""
     centred = counts - counts.mean(-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(-1))
     return np.where(spread > 0, (centred**3).mean(-1) / np.where(spread > 0, spread, 1) ** 3, 0.0)

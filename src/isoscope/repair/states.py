@@ -77,14 +77,7 @@ def vectors_at(
 
 
 def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:
-    """One vector a sequence: the mean of its vectors, or its last; those of a sequence stand together.
-
-    >>> cloud = torch.tensor([[1.0], [3.0], [5.0]])
-    >>> pooled(cloud, torch.tensor([0, 0, 2])).tolist()
-    [[2.0], [5.0]]
-    >>> pooled(cloud, torch.tensor([0, 0, 2]), last=True).tolist()
-    [[3.0], [5.0]]
-    """
+    """One vector a sequence: the mean of its vectors, or its last; those of a sequence stand together."""
     _, label, count = torch.unique_consecutive(sequence, return_inverse=True, return_counts=True)
     if last:
         return vectors[count.cumsum(0) - 1]

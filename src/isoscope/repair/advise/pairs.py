@@ -41,12 +41,7 @@ def unit_groups(unit: Tensor, many: int = GROUPS) -> Tensor:
 
 
 def cosines(points: Tensor, unit: Tensor) -> Tensor:
-    """The cosine of every pair, [n, n] in float64; −∞ where both are of one unit.
-
-    >>> found = cosines(torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0, 1]))
-    >>> found[0].tolist()
-    [-inf, -inf, 0.0]
-    """
+    """The cosine of every pair, [n, n] in float64; −∞ where both are of one unit."""
     points = points.double()
     pointing = points / points.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
     return (pointing @ pointing.T).masked_fill(unit[:, None] == unit[None, :], -math.inf)
@@ -85,10 +80,6 @@ def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Reading:
     """The mean share of a vector's nearest [n, k] that stay among them, with chance k/(n − 1).
 
     The interval is over vectors that ask, among the same neighbours.
-
-    >>> before, after = torch.tensor([[1, 2], [0, 2]]), torch.tensor([[2, 1], [2, 3]])
-    >>> neighbours_kept(before, after, torch.arange(2)).value
-    0.75
     """
     n, k = before.shape
     share = (before[:, :, None] == after[:, None, :]).any(2).double().mean(1)

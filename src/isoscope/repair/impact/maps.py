@@ -57,14 +57,7 @@ def character(repair: Repair, size: float = 1.0) -> Character:
 
 
 def cannot_matter(found: Character, reader: str) -> str:
-    """Why a map of this character cannot matter to a reader; empty where it can.
-
-    >>> whitening = Character(affine=True, injective=True)
-    >>> cannot_matter(whitening, "unpenalised")
-    'a map that can be undone, before a linear reader without a penalty'
-    >>> cannot_matter(whitening, "ridge"), cannot_matter(whitening, "cosine")
-    ('', '')
-    """
+    """Why a map of this character cannot matter to a reader; empty where it can."""
     if reader == "cosine" and found.similar and not found.shifts:
         return "a rotation and one scale, before cosines"
     if reader == "unpenalised" and found.affine and found.injective:

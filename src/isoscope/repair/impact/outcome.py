@@ -76,9 +76,6 @@ def ends(draws: Array) -> tuple[float, float]:
     """The middle 95 % of draws that have a score; NaN where more than one in twenty has none.
 
     Of few pairs with a high score a draw may have none, and then no correlation.
-
-    >>> ends(np.array([1.0] * 50 + [3.0] * 50 + [np.nan]))
-    (1.0, 3.0)
     """
     there = draws[~np.isnan(draws)]
     if len(there) < (1 - _WITHOUT) * len(draws):
@@ -103,11 +100,7 @@ class Change:
         return (self.by.high - self.by.low) / 2
 
     def said(self) -> str:
-        """The verdict in words.
-
-        >>> Change("spearman", Reading(0.001, 1379, 0.0, -0.002, 0.004), "pairs", SAME).said()
-        'no difference at n = 1,379 pairs (one of 0.003 would have shown)'
-        """
+        """The verdict in words."""
         if self.verdict == SAME:
             shown = f"one of {self.least:.2g} would have shown" if self.least else "all are alike"
             told = f"{SAME} at n = {self.by.n:,} {self.per} ({shown})"

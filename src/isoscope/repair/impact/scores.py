@@ -34,13 +34,7 @@ def unit(vectors: Array) -> Array:
 
 
 def similarity(first: Array, second: Array, scores: Array) -> list[Outcome]:
-    """Spearman's and Pearson's correlation of the cosines of `first` and `second` [n, d] with scores [n].
-
-    >>> a = np.eye(3)
-    >>> b = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
-    >>> [round(found.value, 3) for found in similarity(a, b, np.array([3.0, 2, 1]))]
-    [1.0, 0.973]
-    """
+    """Spearman's and Pearson's correlation of the cosines of `first` and `second` [n, d] with scores [n]."""
     kept = np.isfinite(first).all(1) & np.isfinite(second).all(1)
     scores = np.asarray(scores, dtype=np.float64)[kept]
     refuse_constant_scores(scores)
@@ -80,10 +74,6 @@ def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) 
     """Recall@k and mean reciprocal rank of the first right document, all `documents` [m, d] ranked by cosine.
 
     `right` has the places of the right documents of each of `queries` [n, d]; a tie counts against it.
-
-    >>> found = retrieval(np.eye(2), np.array([[1.0, 0], [1, 1], [0, 1]]), [[0], [1]])
-    >>> {each.measure: each.value for each in found}
-    {'recall_1': 0.5, 'recall_10': 1.0, 'reciprocal_rank': 0.75}
     """
     kept = np.asarray(np.isfinite(queries).all(1))
     places = [list(own) for own, there in zip(right, kept.tolist(), strict=True) if there]

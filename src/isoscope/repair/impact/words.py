@@ -67,12 +67,7 @@ _ALIKE: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 def explanations(scores: Iterable[tuple[str, str]]) -> dict[str, dict[str, object]]:
-    """Explain scores, each with the name of its task or none, and the change of each.
-
-    >>> told = explanations([("spearman", "sts")])
-    >>> told["spearman.sts"]["title"], told["spearman.sts.change"]["title"]
-    ('Spearman, sts', 'change of Spearman, sts')
-    """
+    """Explain scores, each with the name of its task or none, and the change of each."""
     told: dict[str, dict[str, object]] = {}
     for score, task in scores:
         like, own = _ALIKE.get(score, (score, {}))
