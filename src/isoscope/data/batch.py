@@ -149,13 +149,7 @@ def main_input(inputs: object) -> Tensor | None:
 
 
 def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
-    """Make a Batch of what a user's loop yields.
-
-    >>> batch = as_batch({"input_ids": torch.tensor([[5, 6], [7, 0]]),
-    ...                   "attention_mask": torch.tensor([[1, 1], [1, 0]])}, seed=0)
-    >>> batch.counts.tolist(), len(batch)
-    ([[True, True], [True, False]], 2)
-    """
+    """Make a Batch of what a user's loop yields."""
     if isinstance(item, Batch):
         return item
     if isinstance(item, Tensor):

@@ -25,11 +25,7 @@ class Policy:
     first: bool = False
 
     def counts(self, special: Tensor) -> Tensor:
-        """Which positions of one sequence count, given which are special tokens, [t].
-
-        >>> Policy(special=True).counts(torch.tensor([True, False, True])).tolist()
-        [False, True, True]
-        """
+        """Which positions of one sequence count, given which are special tokens, [t]."""
         counts = torch.ones_like(special) if self.special else ~special
         if not self.first:
             counts[:1] = False
@@ -111,11 +107,7 @@ def _grid(counts: Tensor | None, tokens: Tensor | None, length: int, decoder: bo
 
 
 def tokens_before(length: int, patches: int) -> int:
-    """How many of `length` positions are no patches, given that the grid may have been halved n times.
-
-    >>> tokens_before(197, 196), tokens_before(17, 256), tokens_before(64, 256)
-    (1, 1, 0)
-    """
+    """How many of `length` positions are no patches, given that the grid may have been halved n times."""
     for extra in range(min(length, 33)):
         factor, rest = divmod(patches, length - extra)
         if rest == 0 and factor in (1, 4, 16, 64, 256):

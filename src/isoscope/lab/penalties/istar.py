@@ -62,9 +62,6 @@ def isoscore_star(points: Tensor, counts: Tensor | None = None, shrinkage: float
 
     Σλ = tr S stays as it is, Σλ² = ‖(1−ζ)S + ζ·tr S/d·1‖² = (1−ζ)²‖S‖² + ζ(2−ζ)(tr S)²/d: no eigenvalues,
     which have no gradient where two are alike. Twin: `geometry.spectrum.isoscore_star`.
-
-    >>> round(float(isoscore_star(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))), 6)
-    0.219512
     """
     cloud, width = points.flatten(0, -2), points.shape[-1]
     weight = torch.ones_like(cloud[:, :1]) if counts is None else counts.flatten()[:, None].to(cloud)

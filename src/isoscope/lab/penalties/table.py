@@ -32,11 +32,7 @@ class Line:
 
     @property
     def example(self) -> str:
-        """How it is written.
-
-        >>> PENALTIES[0].example
-        'locater=0.1,target=1'
-        """
+        """How it is written."""
         return ",".join([f"{self.name}=0.1", *(f"{name}=1" for name in self.needs)])
 
 

@@ -127,12 +127,7 @@ def pooled_states(model: nn.Module, asked: Questions) -> dict[int, Tensor]:
 
 
 def fit_reader(states: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
-    """A logistic regression of labels [n] on states [n, d], with its ridge; gives the class of others.
-
-    >>> states = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]], dtype=torch.float64)
-    >>> fit_reader(states, torch.tensor([0, 0, 1, 1]))(torch.tensor([[-3.0], [3.0]], dtype=torch.float64))
-    tensor([0, 1])
-    """
+    """A logistic regression of labels [n] on states [n, d], with its ridge; gives the class of others."""
     mean, spread = states.mean(0), states.std(0, correction=0)
     spread = torch.where(spread > 1e-9 * spread.max(), spread, torch.inf)  # what never varies says nothing
     standard = (states - mean) / spread
@@ -158,11 +153,7 @@ def fit_reader(states: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share.
-
-    >>> [round(end, 3) for end in wilson(5, 10)]
-    [0.237, 0.763]
-    """
+    """The 95 % interval of a share."""
     z = 1.959964
     share, width = right / n, z * math.sqrt(right / n * (1 - right / n) / n + z * z / (4 * n * n))
     middle, size = share + z * z / (2 * n), 1 + z * z / n

@@ -48,12 +48,7 @@ class Recipe:
     compiled: bool = False
 
     def rate_at(self, step: int) -> float:
-        """The rate of the update that follows `step` others.
-
-        >>> recipe = Recipe(steps=100, rate=1.0, warmup=10)
-        >>> recipe.rate_at(0), recipe.rate_at(10), round(recipe.rate_at(100), 3)
-        (0.1, 1.0, 0.1)
-        """
+        """The rate of the update that follows `step` others."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)

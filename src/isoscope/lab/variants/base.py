@@ -76,11 +76,7 @@ class Given:
 
 
 def seeing(weights_of: Weigh) -> Weigh:
-    """The same map, with weights of zero where a row sees no key: a softmax of nothing is NaN.
-
-    >>> seeing(lambda scores: scores.softmax(-1))(torch.full((1, 2), -torch.inf)).tolist()
-    [[0.0, 0.0]]
-    """
+    """The same map, with weights of zero where a row sees no key: a softmax of nothing is NaN."""
 
     def of(scores: Tensor) -> Tensor:
         blind = scores.isneginf().all(-1, keepdim=True)

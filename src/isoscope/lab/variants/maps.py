@@ -47,11 +47,7 @@ def off_by_one(scores: Tensor) -> Tensor:
 
 
 def with_sink(scores: Tensor, logit: Tensor) -> Tensor:
-    """e^s / (e^logit + Σ e^s), `logit` broadcasting to [h, t, 1].
-
-    >>> with_sink(torch.zeros(1, 1, 1, 3), torch.zeros(1, 1, 1)).sum().item()
-    0.75
-    """
+    """e^s / (e^logit + Σ e^s), `logit` broadcasting to [h, t, 1]."""
     total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logit.to(scores))
     return (scores - total).exp()
 

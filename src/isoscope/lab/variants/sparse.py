@@ -10,9 +10,6 @@ def sparsemax(scores: Tensor) -> Tensor:
     """The point of the simplex that is nearest to each row of `scores` [..., s]; −inf stays at zero.
 
     p_j = max(s_j − τ, 0) (Martins & Astudillo 2016).
-
-    >>> sparsemax(torch.tensor([1.0, 0.5, -1.0])).tolist()
-    [0.75, 0.25, 0.0]
     """
     scores = _from_top(scores)
     ranked = scores.sort(-1, descending=True).values
