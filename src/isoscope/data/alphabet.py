@@ -38,10 +38,7 @@ class Alphabet:
 
 
 def alphabet(name: str, vocabulary: int | None = None) -> Alphabet:
-    """The tokens of that name, ``bytes`` or ``characters``, for a model that knows `vocabulary` ids.
-
-    None: any. Bytes need 256; that a character fits is seen when one comes that does not.
-    """
+    """The tokens ``bytes`` or ``characters``, for a model that knows `vocabulary` ids (None: any)."""
     if name not in ALPHABETS:
         raise unknown_name("alphabet", name, ALPHABETS)
     known = ALPHABETS[name] if vocabulary is None else vocabulary

@@ -6,7 +6,6 @@ about as much context as the next and no padding is needed. Batches hold sequenc
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -19,7 +18,7 @@ from isoscope.data.alphabet import Alphabet, alphabet
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy
 from isoscope.data.documents import documents
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_hash, content_keys
 from isoscope.errors import IsoscopeError, refuse_sizes
 
 LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
@@ -104,11 +103,9 @@ class Text:
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
-        digest = hashlib.sha256()
-        for row in self.sequences:
-            digest.update(row.numpy().tobytes() + b"|")
+        digest = content_hash(row.numpy().tobytes() + b"|" for row in self.sequences)
         return {
-            "data": self.address, "data_hash": digest.hexdigest()[:16], "sequences": len(self.sequences),
+            "data": self.address, "data_hash": digest, "sequences": len(self.sequences),
             "tokens": sum(map(len, self.sequences)), "longest": max(map(len, self.sequences)),
             "packed": self.packed, "counting": self.policy.describe(), "seed": self.seed,
             **({"alphabet": self.alphabet} if self.alphabet else {}), **self.said
@@ -151,10 +148,7 @@ def text(
 
 
 def in_blocks(text: Text) -> Text:
-    """A text for a model that forms its own positions (MANTa): every one of the encoder counts.
-
-    Those of its decoder, which reads the tokens, count as they do in the text.
-    """
+    """A text for a model that forms its own positions (MANTa): every one of its encoder counts."""
     counting = {**text.policy.describe(), "blocks": "counted"}
     return replace(text, change=lambda batch: replace(batch, counts=None), said={"counting": counting})
 
