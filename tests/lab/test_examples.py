@@ -13,8 +13,7 @@ from isoscope.lab.penalties.table import PENALTIES
 from isoscope.lab.train.probes import fit_reader, wilson
 from isoscope.lab.train.training import Recipe
 from isoscope.lab.variants.base import seeing
-from isoscope.lab.variants.maps import with_sink
-from isoscope.lab.variants.sparse import sparsemax
+from isoscope.lab.variants.maps import sparsemax, with_sink
 
 
 def test_a_norm_is_kept_where_what_leaves_crosses_what_enters() -> None:

@@ -50,10 +50,7 @@ Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for every unit: the block's size, the inputs, and how often they pass through again.
-
-    Inputs are vectors of the table as they are (`raw`, of norm .02·√d), or `normalised` to √d each.
-    """
+    """What is the same for every unit; inputs are `raw` vectors of the table, or `normalised` to √d each."""
 
     width: int = 768
     heads: int = 12

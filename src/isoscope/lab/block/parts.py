@@ -20,16 +20,11 @@ from isoscope.models.tap import at_rest
 from isoscope.results.points import Points
 
 STAGES = (  # kind of its rows, part of the block, whether it is what enters that part
-    ("attention_input", "norm_attention", False),
-    ("attention_output", "attention", False),
-    ("attention_scaled", "inner_attention", False),
-    ("attention_residual", "after_attention", True),
-    ("attention_normed", "after_attention", False),
-    ("mlp_input", "norm_mlp", False),
-    ("mlp_output", "mlp", False),
-    ("mlp_scaled", "inner_mlp", False),
-    ("mlp_residual", "after_mlp", True),
-)
+    ("attention_input", "norm_attention", False), ("attention_output", "attention", False),
+    ("attention_scaled", "inner_attention", False), ("attention_residual", "after_attention", True),
+    ("attention_normed", "after_attention", False), ("mlp_input", "norm_mlp", False),
+    ("mlp_output", "mlp", False), ("mlp_scaled", "inner_mlp", False), ("mlp_residual", "after_mlp", True),
+)  # fmt: skip
 BINS = 64
 PICTURE = "scores"
 

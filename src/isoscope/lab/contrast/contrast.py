@@ -17,17 +17,10 @@ from pathlib import Path
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import (
-    MEASURES,
-    WITHOUT_ATTENTION,
-    Trial,
-    lesson_of,
-    questions_of,
-    told_besides,
-    try_,
-)
+from isoscope.lab.contrast.trial import MEASURES, Trial, lesson_of, questions_of, told_besides, try_
 from isoscope.lab.processes import in_processes
 from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.table import choose
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
@@ -83,10 +76,7 @@ def contrast(
     base: Experiment, attention: Sequence[str], norm: Sequence[str], penalty: Sequence[str],
     entropies: Sequence[float], seeds: int, strength: float = STRENGTH, probe: str = ""
 ) -> Contrast:  # fmt: skip
-    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`.
-
-    Arms as they come (no `entropies`) are named by what tells them apart.
-    """
+    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`."""
     arms = {}
     for one, two, three in product(attention, norm, penalty):
         none = three in ("", NO_PENALTY)
@@ -112,9 +102,8 @@ def parse_entropies(written: str) -> tuple[float, ...]:
     if written.strip() == AS_THEY_COME:
         return ()
     words = [word.strip() for word in written.split(",") if word.strip()]
-    low, high = ENTROPIES
     if len(words) == 1 and words[0].isdecimal() and int(words[0]) > 1:
-        count = int(words[0])
+        (low, high), count = ENTROPIES, int(words[0])
         return tuple(round(low + (high - low) * i / (count - 1), 4) for i in range(count))
     try:
         found = tuple(map(float, words))

@@ -40,10 +40,7 @@ _KINDS = ["layer", "attention", "mixed_attention", "query_key"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """`points`: one line a trial, layer and quantity; `lines`: slope and intercept a seed; `differences`.
-
-    The layer 0 is the mean over all layers.
-    """
+    """`points` of each trial, layer (0: their mean) and quantity; `lines` of each seed; `differences`."""
 
     points: pd.DataFrame
     lines: pd.DataFrame
@@ -51,12 +48,10 @@ class Fitted:
     arms: tuple[str, ...]
 
 
-def fit(
-    rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] | None = None
-) -> Fitted:
+def fit(rows: pd.DataFrame, reference: str, arms: Iterable[str] = ()) -> Fitted:
     """All lines and differences; `arms` come in this order after the reference, others behind them."""
     driven = bool(rows["setting"].notna().any())
-    points = points_of(rows, quantities or (QUANTITIES if driven else AS_THEY_CAME))
+    points = points_of(rows, QUANTITIES if driven else AS_THEY_CAME)
     if not driven:  # of what nobody has, such as a mass that a softmax has not, nothing is said
         points = points[points.groupby("measure")["value"].transform("count") > 0].reset_index(drop=True)
     why = FEW if driven else "not measured"
@@ -127,10 +122,7 @@ def common(lines: pd.DataFrame) -> tuple[float, float] | None:
 
 
 def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> dict[str, object]:
-    """How the line of an arm differs from the reference's, in the middle of their common range.
-
-    `why` is what is said where one of them has no line.
-    """
+    """How the line of an arm differs from the reference's in the middle of their common range, else `why`."""
     mine, theirs = lines[lines["arm"] == arm], lines[lines["arm"] == reference]
     if mine.empty or theirs.empty:
         return _nothing(why)
@@ -150,9 +142,8 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
 
 def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:
     """How lines differ at an entropy, seed by seed."""
-    one, other = (
-        each.set_index("seed")["intercept"] + each.set_index("seed")["slope"] * at for each in (mine, theirs)
-    )
+    lines = (each.set_index("seed") for each in (mine, theirs))
+    one, other = (each["intercept"] + each["slope"] * at for each in lines)
     return (one - other).dropna().to_numpy(float)
 
 

@@ -22,6 +22,7 @@ from isoscope.lab.tasks.base import Lesson, token_loss
 from isoscope.lab.train import probes
 from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.lab.train.training import AT_ONCE, Diverged, Training
+from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.on_data import EXPLANATIONS
 from isoscope.measures.table import choose, of_weights
 from isoscope.models.source import Model
@@ -42,7 +43,6 @@ MEASURES = (
     "largest_weight", "score_std", "largest_score", "sink_mass", "drift_share",
     "normalised_entropy_without_drift", "query_relative_drift", "key_relative_drift", "query_key_cosine",
 )  # fmt: skip
-WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to
 
 Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
 Told = dict[str, Mapping[str, object]]
@@ -138,10 +138,7 @@ def answers(training: Training) -> dict[str, float]:
 
 
 def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame, list[str]]:
-    """Spectra of all heads and where they look on what is held out: rows, points of pictures, remarks.
-
-    What cannot be read of a variant is a remark.
-    """
+    """Spectra of all heads and where they look on what is held out: rows, points of pictures, remarks."""
     length, said = lesson.length, list[str]()
     at = (source.name, source.revision, source.step)
     rows: list[Row] = []

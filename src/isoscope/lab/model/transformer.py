@@ -146,10 +146,7 @@ def _start(module: nn.Module) -> None:
 
 
 def build(shape: Shape, seed: int) -> Transformer:
-    """A fresh model; the same seed gives the same weights, and the global random state stays as it was.
-
-    Each part has a seed of its own, made of its name: models of two variants start alike in all they share.
-    """
+    """A fresh model, each part with a seed made of its name; the global random state stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # this one alone: torch.manual_seed reaches GPUs too
         model = Transformer(shape)

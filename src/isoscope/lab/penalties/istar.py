@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.penalties.watching import Forwards, exact, last, watched
+from isoscope.lab.penalties.watching import Forwards, last, watched
+from isoscope.lab.variants.base import at_least_single
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import tap
 from isoscope.sites import Site
@@ -46,7 +47,7 @@ class IStar:
                     points = seen.movedim(1, -1) if seen.dim() > 3 else seen  # a feature map [b, c, h, w]
                     counts = forward.counted(len(points), points.shape[1]) if points.dim() == 3 else None
                     with torch.autocast(seen.device.type, enabled=False):
-                        forward.found.append(isoscore_star(exact(points), counts, self.shrinkage))
+                        forward.found.append(isoscore_star(at_least_single(points), counts, self.shrinkage))
 
             with tap(model, find_blocks(model), layer):
                 yield

@@ -18,10 +18,7 @@ Penalty = LocAteR | CosReg | IStar | EntropyTarget
 
 @dataclass(frozen=True)
 class Line:
-    """A penalty: what builds it from its strength and its parameters, its formula, and what it is for.
-
-    `parameters` are those beside the strength, each with what it is; `needs` are those that have no default.
-    """
+    """A penalty: how it is built and written, `parameters` beside the strength, `needs` without a default."""
 
     name: str
     build: Callable[..., Penalty]

@@ -24,7 +24,7 @@ from isoscope.lab.tasks.table import TASKS
 from isoscope.lab.train.checkpoints import Checkpoints, due
 from isoscope.lab.train.training import Recipe, Training
 from isoscope.measures.table import choose
-from isoscope.models.source import Model, place_for
+from isoscope.models.source import Model
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
 from isoscope.run.monitor.probe import MEASURES
 from isoscope.run.observe.observe import look
@@ -77,9 +77,8 @@ class Experiment:
     def name(self) -> str:
         """What it is called: the task and what is not as usual."""
         knobs = {"model": "transformer", "attention": "softmax", "norm": USUAL[self.model], "penalty": ""}
-        return " ".join(
-            [self.task, *(mine for name in knobs if (mine := getattr(self, name)) != knobs[name])]
-        )
+        own = [getattr(self, name) for name, usual in knobs.items() if getattr(self, name) != usual]
+        return " ".join([self.task, *own])
 
     @property
     def digest(self) -> str:
@@ -161,8 +160,3 @@ def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
     """The measures that can be read of a model: those of attention where it attends."""
     attends = bool(look(Model(model, "model"), probe[0]).attention)
     return [measure.name for measure in choose(WATCHED) if attends or measure.at != "attention"]
-
-
-def device_for(asked: str | None) -> str:
-    """The name of the device that is asked for, or of the GPU if there is one."""
-    return str(place_for(asked))

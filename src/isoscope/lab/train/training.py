@@ -171,16 +171,14 @@ class Training:
 
     def _where(self, step: int) -> tuple[str, str]:
         """What went wrong at a step, and what was the first in it that is not finite."""
-        found: list[str] = []
-        for name, weight in self.model.named_parameters():
-            if not bool(weight.isfinite().all()):
-                found.append(f"the weight {name}")
+        weights = dict(self.model.named_parameters())
+        found = [f"the weight {name}" for name, each in weights.items() if not bool(each.isfinite().all())]
         self.optimiser.zero_grad()
         with _noting(self.model, found):
             loss = self._loss(self._batch(step))
         loss.backward()  # type: ignore[no-untyped-call]
         finite = bool(loss.isfinite())
-        for name, weight in self.model.named_parameters():
+        for name, weight in weights.items():
             if weight.grad is not None and not bool(weight.grad.isfinite().all()):
                 found.append(f"the gradient of {name}" if finite else "the loss or a penalty")
         what = "gradient is no number" if finite else f"loss is {loss.item()}"
@@ -198,12 +196,7 @@ def _noting(model: nn.Module, found: list[str]) -> Iterator[None]:
 
         return look
 
-    hooks = [
-        part.register_forward_hook(note(f"what leaves {name or 'the model'}"))
-        for name, part in model.named_modules()
-    ]
-    try:
+    with ExitStack() as hooks:
+        for name, part in model.named_modules():
+            hooks.enter_context(part.register_forward_hook(note(f"what leaves {name or 'the model'}")))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
