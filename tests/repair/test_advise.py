@@ -8,7 +8,7 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.advise.advise import BEFORE, REPAIRS, advise, recipes
-from isoscope.repair.advise.explained import EXPLAINED
+from isoscope.repair.advise.pairs import EXPLAINED
 from isoscope.repair.advise.sample import LEAST, halves, rows_of
 from isoscope.repair.fit.transforms import fit
 from isoscope.results.row import Row

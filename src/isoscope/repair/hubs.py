@@ -32,11 +32,9 @@ def hub_skewness(counts: Array) -> Array:
 
 def skewness_of_moments(first: Array, second: Array, third: Array) -> Array:
     """`hub_skewness` from the means of N, N² and N³, which a jackknife has without the counts."""
-    variance = second - first**2
+    variance, cubes = second - first**2, third - 3 * first * second + 2 * first**3
     varies = variance > 0
-    return np.where(
-        varies, (third - 3 * first * second + 2 * first**3) / np.where(varies, variance, 1) ** 1.5, 0.0
-    )
+    return np.where(varies, cubes / np.where(varies, variance, 1) ** 1.5, 0.0)
 
 
 def anti_hubs(counts: Array) -> Array:
@@ -44,11 +42,6 @@ def anti_hubs(counts: Array) -> Array:
     return (counts == 0).mean(-1)
 
 
-def skewness_by_chance(k: int) -> float:
-    """The skewness where neighbours are chosen by chance."""
-    return 1 / math.sqrt(k)
-
-
-def anti_hubs_by_chance(k: int) -> float:
-    """The share of anti-hubs where neighbours are chosen by chance."""
-    return math.exp(-k)
+def by_chance(k: int) -> tuple[float, float]:
+    """The skewness and the share of anti-hubs where neighbours are chosen by chance."""
+    return 1 / math.sqrt(k), math.exp(-k)

@@ -90,11 +90,7 @@ def open_states(
     *, layer: str = "output", pool: str = "mean", limit: int | None = None, max_length: int | None = None,
     batch_size: int = 16, progress: Progress | None = None
 ) -> States:  # fmt: skip
-    """The vectors of a model at `layer` over the data at `address`.
-
-    `layer` is a number or ``output``, which is the last layer where nothing norms it. `pool` is ``mean``,
-    ``cls``, ``last`` or ``token``.
-    """
+    """Vectors of a model at `layer`, a number or ``output``, over the data at `address`, pooled by `pool`."""
     if pool not in POOLS:
         raise unknown_name("way to pool", pool, POOLS)
     single = pool == "token"

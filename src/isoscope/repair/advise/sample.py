@@ -59,11 +59,6 @@ class Halves:
     sequences: bool
 
     @property
-    def kept(self) -> int:
-        """How many vectors both halves have."""
-        return len(self.fit) + len(self.shown)
-
-    @property
     def digest(self) -> str:
         """Sixteen hex digits of the vectors."""
         found = hashlib.blake2b(digest_size=8)

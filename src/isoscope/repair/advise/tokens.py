@@ -5,7 +5,6 @@ Read where the model's vectors are taken, before they are pooled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from isoscope.models.inputs import open_data
@@ -29,11 +28,8 @@ def token_rows(
     if model.takes != "text":
         return []
     found: list[Row] = []
-    both: Iterable[tuple[str, bool, tuple[str, ...]]] = (
-        (TOKENS, False, (CLAIM, *BANDS)),
-        (ALL_TOKENS, True, (CLAIM,)),
-    )
-    for name, every, measures in both:
+    for name, measures in ((TOKENS, [CLAIM, *BANDS]), (ALL_TOKENS, [CLAIM])):
+        every = name == ALL_TOKENS
         data = open_data(
             address, model, limit=min(limit or SEQUENCES, SEQUENCES), max_length=max_length,
             batch_size=batch_size, pack=pack, special=every, first=every

@@ -7,7 +7,7 @@ verdict (outcome.py), and where a map cannot matter to a reader that is tested o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.before_after import SHOWN
 from isoscope.repair.fit.kinds import KINDS, parse
+from isoscope.repair.fit.sample import SHOWN
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.maps import cannot_matter, character
@@ -35,7 +35,6 @@ AS_IT_IS = "as it is"
 REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
 """The repairs that are judged where none are named."""
 MOST = 4096  # judged texts of which geometry and hubs are read
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +80,9 @@ def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
 
 
 def judge(
-    split: Split, encoded: Encoded, site: Site, recipes: Sequence[str],
-    *, seed: int = 0, progress: Progress | None = None
-) -> list[Judged]:  # fmt: skip
-    """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after.
-
-    A repair that cannot be fitted on them is left out and told, unless it is the only one.
-    """
+    split: Split, encoded: Encoded, site: Site, recipes: Sequence[str], *, seed: int = 0
+) -> list[Judged]:
+    """Fit every repair on `split.fitted` at a site, and judge all tasks before and after; say what failed."""
     fitted = encoded.at(site, split.fitted)
     sample = list({encoded.rows[text]: text for text in some(split.judged, MOST, seed)}.values())
     refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
@@ -95,7 +90,7 @@ def judge(
     size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
     found: list[Judged] = []
     refused: list[IsoscopeError] = []
-    for done, recipe in enumerate(["", *recipes], start=1):
+    for recipe in ["", *recipes]:
         try:
             repair = fit(recipe, fitted, precise=True) if recipe else None
         except IsoscopeError as reason:
@@ -121,8 +116,6 @@ def judge(
                 why = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
                 changes.append(changed(one, two, why, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
-        if progress is not None:
-            progress(done, len(recipes) + 1)
     if refused and len(found) == 1:
         raise refused[0]
     return found

@@ -73,10 +73,7 @@ def mean_of(hits: Array) -> Callable[[Array], Array]:
 
 
 def ends(draws: Array) -> tuple[float, float]:
-    """The middle 95 % of draws that have a score; NaN where more than one in twenty has none.
-
-    Of few pairs with a high score a draw may have none, and then no correlation.
-    """
+    """The middle 95 % of draws that have a score; NaN where more than one in twenty has none."""
     there = draws[~np.isnan(draws)]
     if len(there) < (1 - _WITHOUT) * len(draws):
         return math.nan, math.nan

@@ -32,10 +32,7 @@ class Split:
 
 
 def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, object] | None = None) -> Split:
-    """Refuse texts that are both fitted on and judged on, or leave them out of what is fitted on.
-
-    `keys` tell which texts are one input; without them a text is what it says.
-    """
+    """Refuse texts both fitted on and judged on, or fit without them; texts of equal `keys` are one."""
     keys = {text: text for text in split.texts} if keys is None else keys
     notes = list(split.notes)
     fitted, note = _apart(split.fitted, split.judged, keys, "repairs are fitted on", leave_out)

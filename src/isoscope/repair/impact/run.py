@@ -15,8 +15,8 @@ import torch
 
 from isoscope.errors import IsoscopeError, refuse_sizes
 from isoscope.models.source import Model, fingerprint, load
-from isoscope.repair.before_after import SHOWN
 from isoscope.repair.fit.kinds import parse_repairs
+from isoscope.repair.fit.sample import SHOWN
 from isoscope.repair.impact.files import read_texts
 from isoscope.repair.impact.impact import REPAIRS, Judged, judge, known, refuse_too_many
 from isoscope.repair.impact.overlap import Split, hold_apart
@@ -67,12 +67,10 @@ def impact(
         split = hold_apart(Split(fitted, _apart(tasks)), leave_out=leave_out)
     loaded = load(str(model), device=device)
     if tasks:
-        texts = split.texts
-        inputs = open_inputs(
-            loaded, texts, layers=layers, pool=pool, max_length=max_length, batch_size=batch_size
-        )
+        options = (layers, pool, max_length, batch_size)
+        inputs = open_inputs(loaded, split.texts, *options)
         split = hold_apart(split, leave_out=leave_out, keys=inputs.keys)
-        refuse_too_many(recipes, inputs.widths())
+        refuse_too_many(recipes, [inputs.found.width(site) for site in inputs.sites])
     if text is not None:
         spoken = open_spoken(loaded, text, fit, sequences, max_length, batch_size)
         refuse_too_many(recipes, [spoken.speaker.weight.shape[1]])

@@ -6,20 +6,13 @@ A vector with NaN or Inf takes its pair or query out, counted; a document with o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.hubs import (
-    NEAREST,
-    anti_hubs,
-    anti_hubs_by_chance,
-    hub_skewness,
-    occurrences,
-    skewness_by_chance,
-)
+from isoscope.repair.hubs import NEAREST, anti_hubs, by_chance, hub_skewness, occurrences
 from isoscope.repair.impact.outcome import Array, Outcome, mean_of
 
 RECALLED = (1, 10)  # the k of recall@k
@@ -71,10 +64,7 @@ def correlation(x: Array, y: Array) -> Array:
 
 
 def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) -> list[Outcome]:
-    """Recall@k and mean reciprocal rank of the first right document, all `documents` [m, d] ranked by cosine.
-
-    `right` has the places of the right documents of each of `queries` [n, d]; a tie counts against it.
-    """
+    """Recall@k and mean reciprocal rank of the first document of `right`, by cosine; a tie is a loss."""
     kept = np.asarray(np.isfinite(queries).all(1))
     places = [list(own) for own, there in zip(right, kept.tolist(), strict=True) if there]
     towards = unit(queries[kept])
@@ -125,17 +115,12 @@ def neighbours(vectors: Array, k: int = NEAREST) -> tuple[Array, Array]:
 
 
 def hub_outcomes(vectors: Array, k: int = NEAREST) -> list[Outcome]:
-    """Skewness and share of anti-hubs, as scores of which less is better; drawn over vectors.
-
-    Draws keep each vector's count: neighbours are not looked for again among those drawn.
-    """
+    """Skewness and share of anti-hubs, of which less is better; drawn over vectors, each with its count."""
     occurring, reach = neighbours(vectors, k)
     counts = occurring.astype(np.float64)
-    scores: list[tuple[str, Callable[[Array], Array], float]] = [
-        ("hub_skewness", lambda at: hub_skewness(counts[at]), skewness_by_chance(k)),
-        ("anti_hubs", lambda at: anti_hubs(counts[at]), anti_hubs_by_chance(k)),
-    ]
+    skewed, nobody = by_chance(k)
+    shared = (reach, "cosine", -1)
     return [
-        Outcome(name, "vectors", len(counts), score, reach, "cosine", sign=-1, null=null)
-        for name, score, null in scores
+        Outcome("hub_skewness", "vectors", len(counts), lambda at: hub_skewness(counts[at]), *shared, skewed),
+        Outcome("anti_hubs", "vectors", len(counts), lambda at: anti_hubs(counts[at]), *shared, nobody),
     ]

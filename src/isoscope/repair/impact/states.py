@@ -43,10 +43,6 @@ class Inputs:
     sites: tuple[Site, ...]
     pool: str
 
-    def widths(self) -> list[int]:
-        """The dimensions of a vector at each site."""
-        return [self.found.width(site) for site in self.sites]
-
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -65,8 +61,8 @@ class Encoded:
 
 
 def open_inputs(
-    model: Model, texts: Sequence[str],
-    *, layers: str = ENDS, pool: str = "mean", max_length: int | None = None, batch_size: int = 32
+    model: Model, texts: Sequence[str], layers: str = ENDS, pool: str = "mean",
+    max_length: int | None = None, batch_size: int = 32,
 ) -> Inputs:  # fmt: skip
     """Make texts ready for a model, each once; `layers` are numbers, globs, ``all``, or ``ends``.
 

@@ -57,7 +57,7 @@ class Labelled:
     name: str
     fitted: Sequence[str]
     labels: Array
-    texts: Sequence[str]
+    judged: Sequence[str]
     right: Array
     readers: tuple[str, ...] = READERS[:1]
 
@@ -66,20 +66,15 @@ class Labelled:
         """The scores by the readers that were asked for, whatever becomes of their search."""
         return tuple("accuracy" if each == READERS[0] else f"accuracy_{each}" for each in self.readers)
 
-    @property
-    def judged(self) -> list[str]:
-        """The texts that are judged, each once."""
-        return list(dict.fromkeys(self.texts))
-
     def digest(self) -> dict[str, object]:
         """What fixes it: its kind, how many units, and a hash of all it holds."""
         labels = [*map(str, self.labels.tolist()), "|", *map(str, self.right.tolist())]
-        counts = {"fitted": len(self.fitted), "judged": len(self.texts)}
-        return {"kind": "labels", **counts, "hash": hashed([*self.fitted, *self.texts, *labels])}
+        counts = {"fitted": len(self.fitted), "judged": len(self.judged)}
+        return {"kind": "labels", **counts, "hash": hashed([*self.fitted, *self.judged, *labels])}
 
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Accuracy of each reader."""
-        given = (look(self.fitted), self.labels, look(self.texts), self.right)
+        given = (look(self.fitted), self.labels, look(self.judged), self.right)
         readers = zip(self.readers, self.named, strict=True)
         found = [replace(probe(*given, reader=each, seed=seed), measure=name) for each, name in readers]
         return _named(found, self.name)

@@ -76,13 +76,11 @@ def explanations(scores: Iterable[tuple[str, str]]) -> dict[str, dict[str, objec
         measure = f"{score}.{task}" if task else score
         told[measure] = words
         told[f"{measure}{CHANGE}"] = {
-            **words,
-            "title": f"change of {words['title']}",
+            **words, "title": f"change of {words['title']}", "null": "0",
             "formula": "after the repair less before, of the same units",
             "says": "Whether the repair helped: its tag is the verdict, and its note explains it.",
-            "null": "0",
             "interval": f"{words['interval']}, the same before and after",
-        }
+        }  # fmt: skip
     return told
 
 
