@@ -25,11 +25,7 @@ def along(
     rows: pd.DataFrame, column: Literal["layer", "step"], name: str,
     bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> Series:  # fmt: skip
-    """The mean over seeds at each layer or step; where there is one seed, the rows' own intervals.
-
-    Of several rows of a seed at one place (heads, layers) the mean counts. `bounds` are what the quantity can
-    be: intervals end there.
-    """
+    """The mean over seeds at each layer or step (of one seed its rows' intervals), cut to `bounds`."""
     there = rows[rows[column].notna() & rows["value"].notna()]
     places = sorted(int(place) for place in there[column].unique())
     found = [within(at_place(there[there[column] == place]), *bounds) for place in places]

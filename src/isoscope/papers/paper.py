@@ -34,10 +34,7 @@ EXPLANATIONS = {**ON_DATA, **OF_SCORES, **explained({"loss": 0.0})}
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is called here, its own title, where it appeared, its claims.
-
-    `absent` are its experiments that are not there, each with the sentence why.
-    """
+    """A paper: its name here, title, citation and claims; `absent` are experiments left out, and why."""
 
     name: str
     title: str
@@ -61,10 +58,7 @@ class Judged:
 
 
 def run_of(paper: Paper, workshop: Workshop) -> Run:
-    """What is asked of every claim alike; where models are kept and on what device is no part of it.
-
-    Sizes are: rows of a scale whose sizes were others are not gone on with.
-    """
+    """What is asked of every claim alike, sizes included; where models are kept and the device are not."""
     question: dict[str, object] = {
         "paper": paper.name, "scale": workshop.scale.name, "seeds": workshop.seeds, **workshop.scale.sizes,
         **{kind: workshop.address(kind) for kind in ("text", "images", "sound")}

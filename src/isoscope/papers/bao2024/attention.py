@@ -7,7 +7,7 @@ from itertools import product
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, with_public
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, beside, looked, public, with_public
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, kept
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots
@@ -57,7 +57,8 @@ def judge(rows: pd.DataFrame) -> Verdict:
     if len(own):
         more = over_seeds(excess(own, "propagation_agreement"))
         found.append(is_above(more, 0))
-        plain, true = (_agreement(own, measure) for measure in AGREEMENTS)
+        heads = own[own["head"].notna()]
+        plain, true = (heads[heads["measure"] == measure] for measure in AGREEMENTS)
         narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
         said = (
             "Measured attention agrees with ρ(t) of the head’s own W by a Spearman of "
@@ -69,10 +70,6 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"piecewise-linear one changes the agreement by {paired(by_seed(plain), by_seed(true)).said}."
         )
     return with_public(rows, found, said, details, _public)
-
-
-def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    return rows[(rows["measure"] == measure) & rows["head"].notna()]
 
 
 def _public(rows: pd.DataFrame, name: str) -> Verdict:
@@ -103,12 +100,10 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
     """Agreement of the heads of a model with what its own W predicts, against others’ or by the softmax."""
-    place = ["revision", "layer", "head"]
-    both, x, y = _agreement(rows[rows["model"] == name], "propagation_agreement"), "null", "value"
+    own = rows[(rows["model"] == name) & rows["head"].notna()]
+    both, x, y = own[own["measure"] == "propagation_agreement"], "null", "value"
     if against == "softmax":
-        other = _agreement(rows[rows["model"] == name], "softmax_agreement")
-        both = both.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
-        x, y = "value", "value_other"
+        both, x, y = beside(own, *AGREEMENTS, ["revision", "layer", "head"]), "value", "value_other"
     return dots(name, both.dropna(subset=[x, y]), x, y, "{revision}, layer {layer}, head {head}")
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from isoscope.papers.bao2024.heads import along_steps
 from isoscope.papers.bao2024.models import SHALLOW, STRENGTH, TARGET
 from isoscope.papers.bao2024.penalty import asked_of, of_arm
-from isoscope.papers.bao2024.reading import at_end, looked
+from isoscope.papers.bao2024.reading import at_end, beside, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots, series
@@ -18,6 +18,8 @@ from isoscope.show.charts import Chart
 ALONG = "along training"
 TITLES = {"normalised_entropy": "Normalised entropy", "rank_residual": "Rank residual"}
 OF_TRAINING = tuple(TITLES)
+_PLACE = ["revision", "step", "layer"]
+_VALUES = [*_PLACE, "value", "value_other"]
 OF_WEIGHTS = ("spectral_norm", "spectrum_variance")
 
 MARGIN = 0.02  # how much lower the rank residual may be with LocAteR before it counts as lower
@@ -34,16 +36,9 @@ def experiment(workshop: Workshop) -> Found:
     return Found(pd.concat([*parts, lost], ignore_index=True))
 
 
-def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Two measures side by side at every layer and step of each seed."""
-    place = ["revision", "step", "layer"]
-    one, two = (rows.loc[rows["measure"] == name, [*place, "value"]] for name in (first, second))
-    return one.merge(two, on=place, suffixes=("", "_other")).dropna()
-
-
 def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
     """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
-    both = _beside(rows[rows["model"] == ALONG], first, second)
+    both = beside(rows[rows["model"] == ALONG], first, second, _PLACE).dropna(subset=_VALUES)
     pairs = [(part["value"].tolist(), part["value_other"].tolist()) for _, part in both.groupby("revision")]
     return over([correlation(*pair).value for pair in pairs])
 
@@ -97,7 +92,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     for measure, title in {**TITLES, "spectral_norm": "Spectral norm of W, mean over heads"}.items():
         lines = curves(whole[whole["measure"] == measure], "step", "layer")
         charts.append(Chart(title, "step", "", lines, log_x=True, log_y=measure not in TITLES, ordered=True))
-    both = _beside(whole, "normalised_entropy", "spectral_norm")
+    both = beside(whole, "normalised_entropy", "spectral_norm", _PLACE).dropna(subset=_VALUES)
     clouds = [
         dots(f"layer {layer}", part, "value_other", "value", "{revision}, step {step}")
         for layer, part in both.groupby("layer")

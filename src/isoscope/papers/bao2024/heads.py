@@ -8,7 +8,7 @@ import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.lab.train.checkpoints import due
-from isoscope.papers.bao2024.reading import SHARES, Look, is_localised, looked, public, with_public
+from isoscope.papers.bao2024.reading import SHARES, Look, beside, is_localised, looked, public, with_public
 from isoscope.papers.claims import Claim, Found, Verdict, is_above, kept
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along, dots
@@ -81,9 +81,8 @@ def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the share of each layer; layers are not independent, and the interval is nominal."""
     heads = rows[(rows["measure"] == "trace_on_data") & rows["head"].notna() & rows["value"].notna()]
     shares = heads.assign(value=is_localised(heads).astype(float)).groupby("layer")["value"].mean()
-    return is_above(
-        over(shares.tolist()), MOST, f"The share of localised heads of {name}, over its layers (nominal),"
-    )
+    what = f"The share of localised heads of {name}, over its layers (nominal),"
+    return is_above(over(shares.tolist()), MOST, what)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
@@ -105,21 +104,18 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
     heads = rows[rows["head"].notna() & rows["measure"].isin([across, up])]
     ends = heads.groupby("model")["step"].transform("max")
     last = heads[heads["step"].isna() | (heads["step"] == ends)]
-    place = ["model", "revision", "layer", "head"]
-    both = last[last["measure"] == across].merge(
-        last.loc[last["measure"] == up, [*place, "value"]], on=place, suffixes=("", "_up")
-    )
-    both = both[both["value"].notna() & (both["value_up"] > 0)]
+    both = beside(last, across, up, ["model", "revision", "layer", "head"])
+    both = both[both["value"].notna() & (both["value_other"] > 0)]
     both = both.assign(regime=both["tag"].where(both["tag"] != "", "undecided"))
     told = "{model} {revision}, layer {layer}, head {head}"
     parts = {name: both[both["regime"] == name] for name in REGIMES}
     lines = [
-        dots(REGIMES[name].label, part, "value", "value_up", told)
+        dots(REGIMES[name].label, part, "value", "value_other", told)
         for name, part in parts.items()
         if len(part)
     ]
     far = float(both["value"].abs().max()) if len(both) else 1.0
-    low = float(both["value_up"].min()) if len(both) else 0.1
+    low = float(both["value_other"].min()) if len(both) else 0.1
     for name, slope in (("sure below", math.sqrt(3 / 7)), ("never above", math.sqrt(3))):
         first = min(far, low / slope)
         right = [first + (far - first) * step / 24 for step in range(25)]

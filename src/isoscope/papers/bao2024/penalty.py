@@ -94,10 +94,7 @@ def _least(workshop: Workshop) -> str:
 def changes(
     rows: pd.DataFrame, shape: str, strength: str = f"λ {STRENGTH:g}", target: float = TARGET
 ) -> dict[str, Reading]:
-    """What LocAteR changes, by measure: differences of means over layers, paired by seed.
-
-    A variance is multiplied: its interval is of the ratio, by way of logarithms.
-    """
+    """What LocAteR changes, paired by seed: differences of means over layers; of a variance the ratio."""
     found = {}
     for name in JUDGED:
         own = rows[rows["measure"] == name]

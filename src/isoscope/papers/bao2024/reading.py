@@ -119,9 +119,8 @@ def is_localised(traces: pd.DataFrame) -> pd.Series:
 
 def leans(rows: pd.DataFrame) -> pd.Series:
     """|θ|/2σ of every head of one model at one step."""
-    wide = rows[rows["measure"].isin(_MOMENTS)].pivot_table(
-        index=["layer", "head"], columns="measure", values="value"
-    )
+    moments = rows[rows["measure"].isin(_MOMENTS)]
+    wide = moments.pivot_table(index=["layer", "head"], columns="measure", values="value")
     if set(_MOMENTS) - set(wide.columns):
         return pd.Series(dtype=float)
     square = wide["frobenius"] ** 2 / 3 + wide["trace_square"] / 4
@@ -129,12 +128,9 @@ def leans(rows: pd.DataFrame) -> pd.Series:
 
 
 def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
-    """Rows of the heads of public models, on text; one that cannot be had is a row with the reason.
-
-    What was read is kept among the workshop's models. Empty at a scale that reads no public models.
-    """
+    """Rows of the heads of public models on text, read once; one that cannot be had is a row `failed`."""
     parts = [frame([])]
-    for name in names if workshop.public else ():
+    for name in names if workshop.scale.public else ():
         text = workshop.address("text")
         question: dict[str, object] = {"public": name, "weights": PUBLIC_LENGTH, "data": text}
         folder = workshop.models / f"public-{digest_of(question)}"
@@ -150,6 +146,12 @@ def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
         own = rows[rows["kind"] == KIND].assign(model=name, revision="")
         parts += [own, together(own)]
     return pd.concat(parts, ignore_index=True)
+
+
+def beside(rows: pd.DataFrame, first: str, second: str, place: list[str]) -> pd.DataFrame:
+    """Rows of a measure, each with another's value at the same place as `value_other`."""
+    other = rows.loc[rows["measure"] == second, [*place, "value"]]
+    return rows[rows["measure"] == first].merge(other, on=place, suffixes=("", "_other"))
 
 
 def with_public(

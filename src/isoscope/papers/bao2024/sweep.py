@@ -93,8 +93,7 @@ def _slope(rows: pd.DataFrame, measure: str) -> Reading:
 
 
 def _grown(rows: pd.DataFrame) -> Reading:
-    own = _of(rows, "lean")
-    return paired(by_seed(_trained(own, False)), by_seed(_trained(own, True)))
+    return paired(*(by_seed(_trained(_of(rows, "lean"), really)) for really in (False, True)))
 
 
 def _trained(rows: pd.DataFrame, really: bool) -> pd.DataFrame:

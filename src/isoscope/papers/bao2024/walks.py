@@ -12,14 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from isoscope.geometry.propagation import (
-    attention_profiles,
-    is_gaussian,
-    profile_agreement,
-    regime,
-    signal_propagation,
-    simulate_propagation,
-)
+from isoscope.geometry import propagation
 from isoscope.geometry.spectra import Factors, QkSpectrum, factors
 from isoscope.kernels.spectra import qk_spectrum
 from isoscope.results.points import Points
@@ -108,12 +101,12 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
     found = {
         "propagation_inside": float(both.simulated[inside].mean()),
         "propagation_error": both.error,
-        "regime_named": float(regime(*_moments(both.spectrum), length)[0] == made.regime),
+        "regime_named": float(propagation.regime(*_moments(both.spectrum), length)[0] == made.regime),
     }
     if made.regime in LOCALISED:
         found["propagation_outside"] = float(both.simulated[~inside].mean())
-        true, linear = attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
-        found["softmax_likeness"] = float(profile_agreement(linear.value, true.value).spearman)
+        true, linear = propagation.attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
+        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value).spearman)
     x = (both.places / length).tolist()
     points = [
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())
@@ -145,7 +138,7 @@ def _few(rank: int, name: str, asked: Asked) -> list[Row]:
     found = {
         "propagation_error": max(both.error for both in each),
         "query_key_rank": float(each[0].spectrum.effective_rank),
-        "closed_form": float(is_gaussian(each[0].spectrum)),
+        "closed_form": float(propagation.is_gaussian(each[0].spectrum)),
     }
     return _rows(f"{name}, rank {rank}", asked, WALKED, found)
 
@@ -167,9 +160,11 @@ class _Both:
 
 def _both(parts: Factors, length: int, asked: Asked) -> _Both:
     places = torch.linspace(1, length, min(PLACES, length)).round().long()
-    drawn = simulate_propagation(parts, length, walks=asked.walks, seed=asked.seed, positions=places)
+    drawn = propagation.simulate_propagation(
+        parts, length, walks=asked.walks, seed=asked.seed, positions=places
+    )
     spectrum = qk_spectrum(parts.query, parts.key, scale=1.0)
-    closed = signal_propagation(*_moments(spectrum), length)[0, places - 1]
+    closed = propagation.signal_propagation(*_moments(spectrum), length)[0, places - 1]
     return _Both(places, spectrum, drawn.value[0], closed)
 
 

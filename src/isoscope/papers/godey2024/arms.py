@@ -48,17 +48,16 @@ STATES = ("mean_cosine_between", "mean_cosine", "drift", "relative_drift", "mean
 
 def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[Trained]:
     """Every training of these arms."""
-    return [
-        workshop.training(
-            arm.name, workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
-        )
-        for seed, arm in product(range(workshop.seeds), arms)
-    ]
+    found = []
+    for seed, arm in product(range(workshop.seeds), arms):
+        experiment = workshop.experiment(arm.task, seed=seed, model=arm.network, norm=arm.norm)
+        found.append(workshop.training(arm.name, experiment))
+    return found
 
 
 def states(workshop: Workshop) -> pd.DataFrame:
     """Rows of every layer of every model: of the lab at the last step of training, or of the public ones."""
-    if workshop.public:
+    if workshop.scale.public:
         return workshop.all_observed((*PUBLIC, *CONVOLUTIONAL), STATES)
     ended, lost = workshop.train(trainings(workshop, ARMS))
     return pd.concat([*(each.read(STATES) for each in ended), lost], ignore_index=True)

@@ -34,19 +34,19 @@ def pick(
     return found[(found["step"] == end).fillna(False) | (found["step"].isna() & (at == "last"))]
 
 
-def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> Values:
+def by_group(rows: pd.DataFrame) -> Values:
     """One value a seed (of the lab), or a model (of the public ones), by group."""
     found: Values = {}
     for (model, revision), own in rows.groupby(["model", "revision"], sort=False):
         seeded = own["seed"].notna().all()
         group, key = (str(model), str(revision)) if seeded else (PUBLIC, str(model))
-        found.setdefault(group, {})[key] = float(own["value"].agg(statistic))
+        found.setdefault(group, {})[key] = float(own["value"].mean())
     return found
 
 
-def levels(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> dict[str, Reading]:
+def levels(rows: pd.DataFrame) -> dict[str, Reading]:
     """The interval of every group."""
-    return {group: over(list(own.values())) for group, own in by_group(rows, statistic).items()}
+    return {group: over(list(own.values())) for group, own in by_group(rows).items()}
 
 
 def changes(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Reading]:

@@ -67,10 +67,7 @@ def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Reading:
 
 
 def judge_existence(rows: pd.DataFrame) -> Verdict:
-    """Held where the largest mean cosine of one trained model is surely low, not where none of them is.
-
-    One of several is enough, so that surely is by intervals for as many looks.
-    """
+    """Held where one trained model is surely isotropic everywhere, by intervals for as many looks."""
     there = measured(rows)
     own = pick(there, STATES, COSINE)
     found = {str(model): _largest(part) for model, part in own.groupby("model", sort=False)}

@@ -12,7 +12,7 @@ from isoscope.papers.machina2024.drawing import drawn, over_steps
 from isoscope.papers.machina2024.judging import brief, concluded, every, levels, pick
 from isoscope.papers.machina2024.weighing import I_OWN, INPUT, OUTPUTS
 from isoscope.papers.workshop import Workshop
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine"
 
@@ -56,21 +56,17 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
     axes = ("I(W) of the output", "mean cosine of hidden states")
     inherent = "“Anisotropy is inherent”: hidden states"
+    clouds = []
+    for model, own in _both(rows).groupby("model", sort=False):
+        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
+        clouds.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
     return drawn(
         over_steps(rows, "output", COSINE, inherent, "mean cosine, last norm"),
         over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
         over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
         over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
-        Chart("One against the other, a dot a checkpoint", *axes, _dots(rows), remark="mean over seeds"),
+        Chart("One against the other, a dot a checkpoint", *axes, clouds, remark="mean over seeds"),
     )
-
-
-def _dots(rows: pd.DataFrame) -> list[Series]:
-    found = []
-    for model, own in _both(rows).groupby("model", sort=False):
-        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
-        found.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
-    return found
 
 
 CLAIM = Claim(
