@@ -155,4 +155,5 @@ def public_rows(workshop: Workshop, name: str, step: int | None) -> pd.DataFrame
 
 
 def _whole(asked: Asked) -> bool:
-    return is_kept(asked.out) and all(read_run(asked.out).has(f"step {step}") for step in asked.steps)
+    units = [f"step {step}" for step in asked.steps]
+    return is_kept(asked.out) and all(map(read_run(asked.out).has, units))
