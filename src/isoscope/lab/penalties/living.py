@@ -53,8 +53,8 @@ class Form:
 
     def factors(self) -> tuple[Tensor, Tensor]:
         """diag(γ) W_Q and diag(γ) W_K, both [h, d, e], a key head for every query head that it serves."""
-        how = (self.layout, self.heads, self.key_heads, self.head_width)
-        query, key = cut(*weights_of(self.place, self.read), *how)
+        weights = weights_of(self.place, self.read)
+        query, key = cut(*weights, self.layout, self.heads, self.key_heads, self.head_width)
         query, key = (self._folded(*pair) for pair in zip((query, key), self.norms, strict=True))
         return query.mT, key.repeat_interleave(self.heads // self.key_heads, 0).mT
 
