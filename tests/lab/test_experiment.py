@@ -16,9 +16,10 @@ import torch
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.train.experiment import Experiment, Underway, device_for
+from isoscope.lab.train.experiment import Experiment, Underway
 from isoscope.lab.train.training import Diverged, Recipe
 from isoscope.lab.variants.table import VARIANTS
+from isoscope.models.source import place_for
 from isoscope.results import store
 from isoscope.results.store import read_run
 from tests.tiers import nightly
@@ -207,8 +208,8 @@ def test_a_loss_that_is_no_number_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_where_to_train() -> None:
-    assert device_for("cpu") == "cpu"
-    assert device_for(None) in ("cpu", "cuda")
+    assert str(place_for("cpu")) == "cpu"
+    assert str(place_for(None)) in ("cpu", "cuda")
     for nonsense in ("tpu9", "cuda:-3", "meta"):
         with pytest.raises(IsoscopeError, match=f"device '{nonsense}' cannot be used here: "):
-            device_for(nonsense)
+            place_for(nonsense)

@@ -10,7 +10,7 @@ from scipy import optimize
 from torch import Tensor
 
 from isoscope.lab.model.transformer import Shape, build
-from isoscope.lab.variants.sparse import entmax, sparsemax
+from isoscope.lab.variants.maps import entmax, sparsemax
 from isoscope.lab.variants.table import VARIANTS, Variant
 from tests.lab import naive
 

@@ -41,8 +41,6 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walks, "GROWING", (16, 32))
         patch.setattr(walks, "SPREADS", (0.1, 10.0))
-        patch.setattr("isoscope.papers.bao2024.theory.GROWING", (16, 32))
-        patch.setattr("isoscope.papers.bao2024.theory.SPREADS", (0.1, 10.0))
         patch.setattr(sweep, "STARTS", 3)
         patch.setattr(models, "_CROSS", ((0.1, 1.0), (0.1, 2.0)))
         yield replace(tiny_workshop(folder / "models"), data={"text": str(text)})

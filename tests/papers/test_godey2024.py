@@ -158,7 +158,7 @@ def test_the_change_under_a_bias_is_paired_by_seed() -> None:
         for seed, pair in enumerate([(1.0, 2.0), (5.0, 6.5), (9.0, 11.0)])
         for bias, value in zip((0, 100), pair, strict=True)
     )
-    found, none, most = untrained.change(rows, "post", "attention", 1, "score_std")
+    found, none, most = untrained.change(rows, "post", "score_std")
     assert (none, most) == (0.0, 100.0)
     assert found == over([1.0, 1.5, 2.0])
 

@@ -8,7 +8,7 @@ import torch
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.advise.advise import BEFORE, REPAIRS, advise, recipes
-from isoscope.repair.advise.explained import EXPLAINED
+from isoscope.repair.advise.pairs import EXPLAINED
 from isoscope.repair.advise.sample import LEAST, halves, rows_of
 from isoscope.repair.fit.transforms import fit
 from isoscope.results.row import Row
@@ -33,7 +33,7 @@ def test_halves_share_nothing_and_copies_count_once() -> None:
     points[150:170] = points[3] * (1 + 1e-7)  # what another batch rounds off
     found = halves([(points[:90], None), (points[90:], None)])
     assert not as_set(found.fit.points) & as_set(found.shown.points)
-    assert (found.copies, found.seen, found.usable, found.kept) == (20, 200, 200, 180)
+    assert (found.copies, found.seen, found.usable, len(found.fit) + len(found.shown)) == (20, 200, 200, 180)
     assert abs(len(found.fit) - len(found.shown)) <= 1
 
 
@@ -49,7 +49,7 @@ def test_batches_do_not_matter_and_a_sample_is_kept() -> None:
     points = cloud(500)
     whole = halves([(points, None)], most=100)
     parts = halves(((part, None) for part in points.split(37)), most=100)
-    assert whole.kept == 100
+    assert len(whole.fit) + len(whole.shown) == 100
     assert torch.equal(whole.shown.points, parts.shown.points)
     assert whole.digest == parts.digest
     assert whole.digest != halves([(points + 1, None)], most=100).digest
@@ -59,7 +59,7 @@ def test_what_cannot_be_used_is_counted() -> None:
     points = cloud(100)
     points[3, 2], points[9, 0], points[17] = torch.nan, torch.inf, 0
     found = halves([(points, None)])
-    assert (found.left_out, found.no_direction, found.kept) == (2, 1, 97)
+    assert (found.left_out, found.no_direction, len(found.fit) + len(found.shown)) == (2, 1, 97)
     told = advise(found, ["centre"])
     assert value(told.rows, BEFORE, "left_out") == 2
     assert value(told.rows, BEFORE, "no_direction") == 1

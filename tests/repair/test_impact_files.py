@@ -71,11 +71,11 @@ def test_labels_are_split_by_their_texts(tmp_path: Path) -> None:
     lines = [f"{'yes' if i % 3 else 'no'}\ttext number {i}\n" for i in range(400)]
     one = labelled(written(tmp_path, "".join(lines)))
     two = labelled(written(tmp_path, "".join(reversed(lines)), "turned.tsv"))
-    assert set(one.texts) == set(two.texts)  # whatever their order
-    assert not set(one.texts) & set(one.fitted)
-    assert 50 < len(one.texts) < 110
-    told = dict(zip(one.texts, one.right.tolist(), strict=True))
-    assert all(told[text] == int(int(text.split()[-1]) % 3 > 0) for text in one.texts)
+    assert set(one.judged) == set(two.judged)  # whatever their order
+    assert not set(one.judged) & set(one.fitted)
+    assert 50 < len(one.judged) < 110
+    told = dict(zip(one.judged, one.right.tolist(), strict=True))
+    assert all(told[text] == int(int(text.split()[-1]) % 3 > 0) for text in one.judged)
 
 
 def test_labels_in_two_files(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_labels_in_two_files(tmp_path: Path) -> None:
     judged = written(tmp_path, "a\tthree\nb\tfour\n", "mine.test.tsv")
     found = labelled(f"{fitted},{judged}")
     assert (found.name, list(found.fitted), found.labels.tolist()) == ("mine", ["one", "two"], [1, 0])
-    assert (list(found.texts), found.right.tolist()) == (["three", "four"], [0, 1])
+    assert (list(found.judged), found.right.tolist()) == (["three", "four"], [0, 1])
     with pytest.raises(IsoscopeError, match="one file, or two"):
         labelled(f"{fitted},{judged},{judged}")
 

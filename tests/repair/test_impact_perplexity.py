@@ -16,8 +16,8 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.source import load
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.impact.perplexity import (
-    HeadStates,
     Spoken,
+    head_states,
     in_place,
     judge_spoken,
     open_speaker,
@@ -90,7 +90,7 @@ def test_perplexity_is_that_of_transformers(gpt: Path, spoken: Spoken) -> None:
 @pytest.mark.parametrize("recipe", ["centre", "standardise", "abtt:2", "rogue"])
 def test_a_repair_before_the_head_is_one_in_the_head(gpt: Path, spoken: Spoken, recipe: str) -> None:
     """W(Ax + c) + b as a layer of its own gives the same."""
-    states = torch.cat(list(HeadStates(spoken.speaker, spoken.fitted)))
+    states = head_states(spoken.speaker, spoken.fitted)
     repair = fit(recipe, states, precise=True)
     model = copy.deepcopy(transformers.AutoModelForCausalLM.from_pretrained(gpt)).eval()
     matrix, offset = (part.float() for part in repair.affine())
@@ -108,7 +108,7 @@ def test_states_are_what_enters_the_head(gpt: Path, spoken: Spoken) -> None:
     batch = next(iter(spoken.fitted))
     with torch.no_grad():
         wanted = model(input_ids=batch.tokens()).last_hidden_state[:, 1:]  # position 0 does not count
-    ours = next(iter(HeadStates(spoken.speaker, spoken.fitted)))
+    ours = head_states(spoken.speaker, spoken.fitted)[: wanted.shape[0] * wanted.shape[1]]
     torch.testing.assert_close(ours, wanted.flatten(0, 1), atol=1e-5, rtol=1e-5)
 
 

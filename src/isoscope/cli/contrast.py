@@ -39,8 +39,9 @@ def contrast(
     options = locals()
     from isoscope.cli.screen import terminal
     from isoscope.lab.contrast import contrast as lab
-    from isoscope.lab.train.experiment import Experiment, device_for
+    from isoscope.lab.train.experiment import Experiment
     from isoscope.lab.train.training import Recipe
+    from isoscope.models.source import place_for
 
     alike = {name: options[name] for name in ("task", "layers", "width", "heads", "length", "data")}
     variants, norms = parse_names(attention) or [], parse_names(norm) or []
@@ -48,7 +49,7 @@ def contrast(
     base = Experiment(**alike, recipe=filled(Recipe, options))
     driven = lab.parse_entropies(entropies)
     asked = lab.contrast(base, variants, norms, penalties, driven, seeds, strength, probe)
-    share, where = parse_share(only, "--only"), device_for(device)
+    share, where = parse_share(only, "--only"), str(place_for(device))
     folder = lab.open_contrast(asked, out or default_out(f"contrast {task}", lab.run_of(asked).id))
     with terminal.bar(f"contrast of {len(asked.arms)} arms: trials") as progress:
         for done, total in lab.make(asked, folder, device=where, share=share, parallel=parallel):

@@ -34,9 +34,8 @@ def repair(
     from isoscope.kinds.measure.tables import tables
     from isoscope.kinds.screen import Screen
     from isoscope.models.source import load
-    from isoscope.repair.before_after import before_after
     from isoscope.repair.fit.kinds import parse
-    from isoscope.repair.fit.sample import Watched
+    from isoscope.repair.fit.sample import Watched, before_after
     from isoscope.repair.fit.transforms import fit as fit_repair
     from isoscope.repair.keep.export import save_repair
     from isoscope.repair.states import open_states

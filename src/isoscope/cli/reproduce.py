@@ -36,7 +36,7 @@ def reproduce(
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"  # read when they are imported
     from isoscope.cli.screen import terminal
     from isoscope.data.documents import refuse_missing
-    from isoscope.lab.train.experiment import device_for
+    from isoscope.models.source import place_for
     from isoscope.papers.paper import chosen, left, make, run_of
     from isoscope.papers.scales import scale_of
     from isoscope.papers.table import paper_of
@@ -47,7 +47,7 @@ def reproduce(
     wanted = chosen(asked, parse_names(claims))
     for address in given.values():
         refuse_missing(address)
-    where = device_for(device if device or scale != "laptop" else "cpu")
+    where = str(place_for(device if device or scale != "laptop" else "cpu"))
     room = Workshop(size, Path("models"), seeds or size.seeds, where, given, parallel or size.parallel)
     run = run_of(asked, room)
     path = out or default_out(f"{asked.name}-{scale}", run.id)

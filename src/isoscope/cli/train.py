@@ -33,13 +33,14 @@ def train(
     """Train a small model with any attention, norm or penalty, and watch its geometry; resumes by itself."""
     options = locals()
     from isoscope.cli.screen.live import LiveView
-    from isoscope.lab.train.experiment import USUAL, Experiment, Underway, device_for
+    from isoscope.lab.train.experiment import USUAL, Experiment, Underway
     from isoscope.lab.train.training import Recipe
+    from isoscope.models.source import place_for
     from isoscope.results.store import read_run
 
     options["norm"] = norm or USUAL.get(model, "")
     experiment = filled(Experiment, options, recipe=filled(Recipe, options))
-    where = device_for(device)
+    where = str(place_for(device))
     folder = out or default_out(experiment.name, experiment.digest)
     with LiveView(f"{experiment.name} in training", steps=steps) as view:
         underway = Underway(experiment, folder, device=where, on_alarm=view.alarm, sinks=(view,))

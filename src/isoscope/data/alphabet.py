@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from isoscope.errors import IsoscopeError, unknown_name
 
-ALPHABETS = {"bytes": 256, "characters": 0x110000}
-"""How many ids each has."""
+ALPHABETS = {"bytes": 256, "characters": 0x110000}  # how many ids each has
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,7 @@ class Alphabet:
     def __call__(
         self, text: str, *, add_special_tokens: bool = False, verbose: bool = False
     ) -> dict[str, list[int]]:
-        """Encode one text; as bytes, half of a surrogate pair, which UTF-8 has none for, becomes "?".
-
-        >>> alphabet("bytes")("aé")["input_ids"], alphabet("characters")("aé")["input_ids"]
-        ([97, 195, 169], [97, 233])
-        """
+        """Encode one text; as bytes, half of a surrogate pair, which UTF-8 has none for, becomes "?"."""
         if self.name == "bytes":
             return {"input_ids": list(text.encode(errors="replace"))}
         ids = [ord(character) for character in text]
@@ -43,10 +38,7 @@ class Alphabet:
 
 
 def alphabet(name: str, vocabulary: int | None = None) -> Alphabet:
-    """The tokens of that name, ``bytes`` or ``characters``, for a model that knows `vocabulary` ids.
-
-    None: any. Bytes need 256; that a character fits is seen when one comes that does not.
-    """
+    """The tokens ``bytes`` or ``characters``, for a model that knows `vocabulary` ids (None: any)."""
     if name not in ALPHABETS:
         raise unknown_name("alphabet", name, ALPHABETS)
     known = ALPHABETS[name] if vocabulary is None else vocabulary

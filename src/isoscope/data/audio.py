@@ -8,7 +8,6 @@ what the model itself says, word by word the likeliest.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,12 +24,13 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_at
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_hash, content_keys
 from isoscope.errors import IsoscopeError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
 RATE = 16_000
 CLIPS = 64
+_UNREAD, _SHORT, _SILENT = "that cannot be read", "shorter than one frame", "of silence"
 Samples = npt.NDArray[np.float32]
 Extractor = Callable[..., Any]
 Speak = Callable[[Mapping[str, Tensor]], tuple[Tensor, Tensor]]
@@ -60,9 +60,8 @@ class Sounds:
 
     def __iter__(self) -> Iterator[Batch]:
         for some in self._groups():
-            made = dict(
-                self.extract(some, sampling_rate=self.rate, return_tensors="pt", return_attention_mask=True)
-            )
+            how = {"sampling_rate": self.rate, "return_tensors": "pt", "return_attention_mask": True}
+            made = dict(self.extract(some, **how))
             mask = made.pop("attention_mask", None)
             counts = None if mask is None or mask.all() else mask.bool()
             spoken = None
@@ -72,20 +71,16 @@ class Sounds:
             yield Batch(made, counts, keys, decoder_counts=spoken)
 
     def _groups(self) -> Iterator[list[Samples]]:
-        for _, alike in groupby(
-            sorted(self.clips, key=len), key=lambda clip: 0 if self.padded else len(clip)
-        ):
+        by_length = sorted(self.clips, key=len)
+        for _, alike in groupby(by_length, key=lambda clip: 0 if self.padded else len(clip)):
             while some := list(islice(alike, self.batch_size)):
                 yield some
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
-        digest = hashlib.sha256()
-        for clip in self.clips:
-            digest.update(clip.tobytes() + b"|")
         return {
             "data": self.address,
-            "data_hash": digest.hexdigest()[:16],
+            "data_hash": content_hash(clip.tobytes() + b"|" for clip in self.clips),
             "sequences": self.size,
             "seconds": round(sum(map(len, self.clips)) / self.rate, 3),
             "counting": {"frames beyond the recording": "left out"}
@@ -95,17 +90,10 @@ class Sounds:
 
 
 def sounds(
-    address: str,
-    extract: Extractor,
-    *,
-    rate: int = RATE,
-    shortest: int = 1,
-    padded: bool = False,
-    speak: Speak | None = None,
-    limit: int | None = 256,
-    batch_size: int = 16,
-    seed: int = 0,
-) -> Sounds:
+    address: str, extract: Extractor,
+    *, rate: int = RATE, shortest: int = 1, padded: bool = False, speak: Speak | None = None,
+    limit: int | None = 256, batch_size: int = 16, seed: int = 0
+) -> Sounds:  # fmt: skip
     """The recordings at `address`, as a model takes them.
 
     `extract` is a feature extractor, `rate` its sampling rate, `shortest` the fewest samples that make
@@ -119,25 +107,17 @@ def sounds(
 def recordings(
     address: str, *, rate: int = RATE, shortest: int = 1, limit: int | None = None
 ) -> tuple[tuple[Samples, ...], tuple[str, ...]]:
-    """Read the recordings at `address`: ``embedded``, a folder, all below it, or ``id:split:column``.
-
-    Those that cannot be read, have fewer than `shortest` samples, or are silent are left out; the notes
-    count and name them.
-    """
-    left_out: dict[str, list[str]] = {
-        "that cannot be read": [],
-        "shorter than one frame": [],
-        "of silence": [],
-    }
+    """Recordings at `address` (``embedded``, a folder, ``id:split:column``); notes name what is left out."""
+    left_out: dict[str, list[str]] = {why: [] for why in (_UNREAD, _SHORT, _SILENT)}
     found = _synthesised(rate) if address == "embedded" else _read(address, rate, left_out)
     clips: list[Samples] = []
     for name, clip in found:
         if limit is not None and len(clips) == limit:
             break
         if len(clip) < shortest:
-            left_out["shorter than one frame"].append(name)
+            left_out[_SHORT].append(name)
         elif not np.any(clip):
-            left_out["of silence"].append(name)
+            left_out[_SILENT].append(name)
         else:
             clips.append(clip)
     notes = tuple(
@@ -156,7 +136,7 @@ def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[t
         try:
             samples, own_rate = _samples(file)
         except (OSError, ValueError, RuntimeError):
-            left_out["that cannot be read"].append(name)
+            left_out[_UNREAD].append(name)
             continue
         yield name, _resampled(samples.mean(axis=1), own_rate, rate)
 

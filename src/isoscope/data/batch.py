@@ -84,9 +84,8 @@ class Batch:
         counts = None if self.counts is None else self.counts[rows]
         spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
         near = None if self.near is None else self.near.index_select(batch_axis, rows)
-        return replace(
-            self, inputs=left, counts=counts, keys=self.keys[rows], decoder_counts=spoken, near=near
-        )
+        kept = replace(self, inputs=left, counts=counts, keys=self.keys[rows])
+        return replace(kept, decoder_counts=spoken, near=near)
 
     def as_floats(self, dtype: torch.dtype) -> Batch:
         """The same with its numbers, not its tokens, as the model has its weights."""
@@ -149,13 +148,7 @@ def main_input(inputs: object) -> Tensor | None:
 
 
 def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
-    """Make a Batch of what a user's loop yields.
-
-    >>> batch = as_batch({"input_ids": torch.tensor([[5, 6], [7, 0]]),
-    ...                   "attention_mask": torch.tensor([[1, 1], [1, 0]])}, seed=0)
-    >>> batch.counts.tolist(), len(batch)
-    ([[True, True], [True, False]], 2)
-    """
+    """Make a Batch of what a user's loop yields."""
     if isinstance(item, Batch):
         return item
     if isinstance(item, Tensor):
@@ -176,10 +169,7 @@ def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
 
 
 def _not_padding(inputs: Mapping[str, object]) -> Tensor | None:
-    """What is no padding, [b, t], as transformers says it or, the other way round, torch.nn.
-
-    Of a mask [b, …, t, t], a position that may look at itself.
-    """
+    """What is no padding, [b, t], as transformers or torch.nn says it; of [b, …, t, t], the diagonal."""
     mask, padding = inputs.get("attention_mask"), inputs.get("src_key_padding_mask")
     if isinstance(mask, Tensor) and mask.dim() >= 2:
         seen = (

@@ -25,11 +25,7 @@ class Policy:
     first: bool = False
 
     def counts(self, special: Tensor) -> Tensor:
-        """Which positions of one sequence count, given which are special tokens, [t].
-
-        >>> Policy(special=True).counts(torch.tensor([True, False, True])).tolist()
-        [False, True, True]
-        """
+        """Which positions of one sequence count, given which are special tokens, [t]."""
         counts = torch.ones_like(special) if self.special else ~special
         if not self.first:
             counts[:1] = False
@@ -101,21 +97,14 @@ def select_counted(
 
 
 def _grid(counts: Tensor | None, tokens: Tensor | None, length: int, decoder: bool) -> int:
-    """Tells the positions of one grid from those of another, so that none are taken for the same place.
-
-    Where there may be padding it must not depend on the length of the batch, only on how far it is pooled.
-    """
+    """Keeps the positions of one grid apart from another's, whatever the length of the batch."""
     given = counts if counts is not None else tokens
     pooled = length if given is None else given.shape[1] // max(length, 1)
     return (2 * pooled + decoder) << 32
 
 
 def tokens_before(length: int, patches: int) -> int:
-    """How many of `length` positions are no patches, given that the grid may have been halved n times.
-
-    >>> tokens_before(197, 196), tokens_before(17, 256), tokens_before(64, 256)
-    (1, 1, 0)
-    """
+    """How many of `length` positions are no patches, given that the grid may have been halved n times."""
     for extra in range(min(length, 33)):
         factor, rest = divmod(patches, length - extra)
         if rest == 0 and factor in (1, 4, 16, 64, 256):
@@ -124,10 +113,7 @@ def tokens_before(length: int, patches: int) -> int:
 
 
 def pooled(counts: Tensor, length: int) -> tuple[Tensor, str] | None:
-    """Which of `length` positions count that stand for those of `counts` [b, t], a whole factor to one.
-
-    None where t is no such multiple of the length.
-    """
+    """Which of `length` positions count, each for a whole factor of those of `counts` [b, t]; else None."""
     factor = counts.shape[1] // max(length, 1)
     if factor < 2 or counts.shape[1] - factor * length >= factor:
         return None

@@ -11,10 +11,7 @@ from isoscope.errors import IsoscopeError
 
 
 def files_at(address: str, suffixes: tuple[str, ...], what: str) -> Iterator[tuple[str, Path | BytesIO]]:
-    """The name of each file at `address` that is `what` by its ending, and the file: a path, or its bytes.
-
-    Of a folder all files below it, in the order of their names; a single file is itself.
-    """
+    """Name and path (or bytes) of each file at `address`, or below it, that is `what` by its ending."""
     if (of_dataset := column_at(address)) is not None:
         return ((name, BytesIO(content)) for name, content in files(of_dataset, what))
     place = Path(address)

@@ -82,8 +82,11 @@ def _values(column: Column, what: str) -> Iterator[Any]:
     table = _split(column)
     features, ahead = table.features, _batches(table, column)
     if features is None:  # as of CSV and plain text: the first rows say
+        from datasets import Features
+
         first = next(ahead, None)
-        features, ahead = {} if first is None else _features(first.schema), chain([first], ahead)
+        features = {} if first is None else Features.from_arrow_schema(first.schema)
+        ahead = chain([first], ahead)
     if not features:  # no rows at all
         return iter(())
     kinds = {name: _kind(feature) for name, feature in features.items()}
@@ -113,12 +116,6 @@ def _batches(table: Any, column: Column) -> Iterator[Any]:
         # abort an interpreter that ends before (apache/arrow#45214): 16 times in 20, and 0 in 20 so.
         del batches
         gc.collect()
-
-
-def _features(schema: Any) -> Mapping[str, Any]:
-    import datasets
-
-    return datasets.Features.from_arrow_schema(schema)
 
 
 def _kind(feature: Any) -> str:

@@ -6,7 +6,6 @@ stand before the patches are special tokens: they count only when asked for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_at
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_hash, content_keys
 from isoscope.errors import IsoscopeError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
@@ -51,7 +50,8 @@ class Images:
         for start in range(0, self.size, self.batch_size):
             some = list(self.pictures[start : start + self.batch_size])
             pixels: Tensor = self.process(images=some, return_tensors="pt")["pixel_values"]
-            keys = torch.cat([content_keys(_bytes(picture), self.seed) for picture in some])
+            content = (torch.frombuffer(bytearray(each.tobytes()), dtype=torch.uint8) for each in some)
+            keys = torch.cat([content_keys(each[None], self.seed) for each in content])
             yield Batch({"pixel_values": pixels}, None, keys, self._patches(pixels))
 
     def _patches(self, pixels: Tensor) -> int | None:
@@ -62,28 +62,19 @@ class Images:
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
-        digest = hashlib.sha256()
-        for picture in self.pictures:
-            digest.update(f"{picture.size}".encode() + picture.tobytes())
+        digest = content_hash(f"{each.size}".encode() + each.tobytes() for each in self.pictures)
         return {
-            "data": self.address,
-            "data_hash": digest.hexdigest()[:16],
-            "sequences": self.size,
+            "data": self.address, "data_hash": digest, "sequences": self.size,
             "counting": {"class and register tokens": "counted" if self.special else "left out"},
-            "seed": self.seed,
-        }
+            "seed": self.seed
+        }  # fmt: skip
 
 
 def images(
-    address: str,
-    process: Processor,
-    *,
-    patch: int | None = None,
-    limit: int | None = 256,
-    batch_size: int = 16,
-    special: bool = False,
-    seed: int = 0,
-) -> Images:
+    address: str, process: Processor,
+    *, patch: int | None = None, limit: int | None = 256, batch_size: int = 16, special: bool = False,
+    seed: int = 0
+) -> Images:  # fmt: skip
     """Read the pictures at `address`: ``embedded`` (digits), a folder, all below it, or ``id:split:column``.
 
     `process` is an image processor. Files that cannot be read are left out, counted and named.
@@ -112,7 +103,3 @@ def _digits() -> Iterable[Image.Image]:
 
     for pixels in load_digits().images:
         yield Image.fromarray((pixels * (255 / 16)).astype(np.uint8)).convert("RGB")
-
-
-def _bytes(picture: Image.Image) -> Tensor:
-    return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)[None]

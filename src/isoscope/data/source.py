@@ -15,11 +15,7 @@ KINDS = (  # address, what models take, what it is
     ("FILE.jsonl:COLUMN", "text", "one document a record; the column is 'text' unless named"),
     ("FOLDER", "images", "every picture below it"),
     ("FOLDER", "sound", "every recording below it, made mono and brought to the model's rate"),
-    (
-        "ID:SPLIT:COLUMN",
-        "all",
-        "a dataset of the hub, streamed, or of a folder; ID@CONFIG has a config",
-    ),
+    ("ID:SPLIT:COLUMN", "all", "a dataset of the hub, streamed, or of a folder; ID@CONFIG has a config"),
 )
 
 

@@ -6,7 +6,6 @@ about as much context as the next and no padding is needed. Batches hold sequenc
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -19,7 +18,7 @@ from isoscope.data.alphabet import Alphabet, alphabet
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy
 from isoscope.data.documents import documents
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_hash, content_keys
 from isoscope.errors import IsoscopeError, refuse_sizes
 
 LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
@@ -104,37 +103,21 @@ class Text:
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
-        digest = hashlib.sha256()
-        for row in self.sequences:
-            digest.update(row.numpy().tobytes() + b"|")
+        digest = content_hash(row.numpy().tobytes() + b"|" for row in self.sequences)
         return {
-            "data": self.address,
-            "data_hash": digest.hexdigest()[:16],
-            "sequences": len(self.sequences),
-            "tokens": sum(map(len, self.sequences)),
-            "longest": max(map(len, self.sequences)),
-            "packed": self.packed,
-            "counting": self.policy.describe(),
-            "seed": self.seed,
-            **({"alphabet": self.alphabet} if self.alphabet else {}),
-            **self.said,
-        }
+            "data": self.address, "data_hash": digest, "sequences": len(self.sequences),
+            "tokens": sum(map(len, self.sequences)), "longest": max(map(len, self.sequences)),
+            "packed": self.packed, "counting": self.policy.describe(), "seed": self.seed,
+            **({"alphabet": self.alphabet} if self.alphabet else {}), **self.said
+        }  # fmt: skip
 
 
 def text(
-    address: str,
-    tokenizer: Tokenizer | str,
-    *,
-    limit: int | None = LIMIT,
-    max_length: int = MAX_LENGTH,
-    batch_size: int = BATCH_SIZE,
-    pack: bool = True,
-    special: bool = False,
-    first: bool = False,
-    start: int | None = None,
-    even: bool = False,
-    seed: int = 0,
-) -> Text:
+    address: str, tokenizer: Tokenizer | str,
+    *, limit: int | None = LIMIT, max_length: int = MAX_LENGTH, batch_size: int = BATCH_SIZE,
+    pack: bool = True, special: bool = False, first: bool = False, start: int | None = None,
+    even: bool = False, seed: int = 0
+) -> Text:  # fmt: skip
     """Read the text at `address`: ``embedded``, a text file, ``file.jsonl:column`` or ``id:split:column``.
 
     `tokenizer` is one, or says ``bytes`` or ``characters``: then those are the tokens (see `alphabet`).
@@ -156,25 +139,16 @@ def text(
     if not sequences:
         raise IsoscopeError(f"data '{address}' holds no text; there is nothing to measure.")
     return Text(
-        address=address,
-        sequences=sequences,
+        address=address, sequences=sequences,
         special_ids=frozenset(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)},
-        pad_id=tokenizer.pad_token_id or 0,
-        policy=Policy(special, first),
-        batch_size=batch_size,
-        seed=seed,
-        packed=pack,
-        start=start,
-        even=even,
-        alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else "",
-    )
+        pad_id=tokenizer.pad_token_id or 0, policy=Policy(special, first), batch_size=batch_size, seed=seed,
+        packed=pack, start=start, even=even,
+        alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else ""
+    )  # fmt: skip
 
 
 def in_blocks(text: Text) -> Text:
-    """A text for a model that forms its own positions (MANTa): every one of the encoder counts.
-
-    Those of its decoder, which reads the tokens, count as they do in the text.
-    """
+    """A text for a model that forms its own positions (MANTa): every one of its encoder counts."""
     counting = {**text.policy.describe(), "blocks": "counted"}
     return replace(text, change=lambda batch: replace(batch, counts=None), said={"counting": counting})
 

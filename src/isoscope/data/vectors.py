@@ -45,7 +45,9 @@ def read_vectors(file: Path, array: str | None = None) -> tuple[Array, str, list
     if found.ndim != 2:
         raise IsoscopeError(f"{file} holds the shape {found.shape}; vectors are [vectors, dimensions].")
     wanted = np.result_type(found.dtype, np.float16)
-    return found.astype(np.float64 if wanted.itemsize > 8 else wanted), _digest(file), notes
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    return found.astype(np.float64 if wanted.itemsize > 8 else wanted), digest, notes
 
 
 def _read(file: Path, array: str | None, notes: list[str]) -> npt.NDArray[np.generic]:
@@ -123,8 +125,3 @@ def _header(file: Path) -> int | None:
     except ValueError:
         return 0
     return None
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]

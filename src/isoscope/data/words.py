@@ -27,11 +27,7 @@ _MARKED = {"[CLS]": 256, "[SEP]": 257}  # before and after a text
 
 
 def spell(word: str) -> list[int]:
-    """The 50 numbers of a word.
-
-    >>> spell("hé")[:6], spell("[CLS]")[:4]
-    ([259, 105, 196, 170, 260, 261], [259, 257, 260, 261])
-    """
+    """The 50 numbers of a word."""
     inside = [_MARKED[word]] if word in _MARKED else list(word.encode(errors="ignore")[: LONGEST - 2])
     whole = [_BEGINS, *inside, _ENDS]
     return [1 + number for number in (*whole, *[_EMPTY] * (LONGEST - len(whole)))]
@@ -57,12 +53,7 @@ class Words:
     def __call__(
         self, text: str, *, add_special_tokens: bool = False, verbose: bool = False
     ) -> dict[str, list[int]]:
-        """Encode one text.
-
-        >>> words = Words()
-        >>> [bytes(n - 1 for n in words.spelled[token] if n < 257) for token in words("Ça va!")["input_ids"]]
-        [b'ca', b'va', b'!']
-        """
+        """Encode one text."""
         normalise, cut = self._bert
         found = [word for word, _ in cut.pre_tokenize_str(normalise.normalize_str(text))]
         if add_special_tokens:

@@ -71,7 +71,7 @@ KINDS = (
          ("contrast", "trials")),
     Kind("block", "isoscope.kinds.block", "isoscope.lab.block.parts:EXPLANATIONS"),
     Kind("reproduce", "isoscope.kinds.reproduce", "isoscope.papers.paper:EXPLANATIONS", ("*",)),
-    Kind("advise", "isoscope.kinds.advise", "isoscope.repair.advise.explained:EXPLAINED"),
+    Kind("advise", "isoscope.kinds.advise", "isoscope.repair.advise.pairs:EXPLAINED"),
     Kind("impact", "isoscope.kinds.impact", "isoscope.repair.impact.words:EXPLANATIONS", ("arrows",)),
 )  # fmt: skip
 

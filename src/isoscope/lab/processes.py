@@ -17,10 +17,7 @@ Answer = TypeVar("Answer")
 def in_processes(
     function: Callable[[Item], Answer], items: Sequence[Item], parallel: int, begin: Callable[[], object]
 ) -> Iterator[tuple[int, Answer]]:
-    """The place of each item with its answer, as they come; `begin` is called once per process.
-
-    One process, or one item, is no reason to start others: it is answered here.
-    """
+    """The place of each item with its answer, as they come; `begin` is called once per process."""
     if parallel == 1 or len(items) < 2:
         yield from ((place, function(item)) for place, item in enumerate(items))
         return

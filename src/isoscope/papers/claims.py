@@ -109,6 +109,11 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["measure"] != FAILED]
 
 
+def kept(rows: pd.DataFrame, which: pd.Series[bool]) -> pd.DataFrame:
+    """These rows, and those of what failed."""
+    return rows[which | (rows["measure"] == FAILED)].reset_index(drop=True)
+
+
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
     lost = rows[rows["measure"] == FAILED].drop_duplicates(["model", "revision"])
@@ -124,11 +129,7 @@ def _together(rows: pd.DataFrame) -> str:
 
 
 def called(model: object, revision: object) -> str:
-    """A model, with its seed or checkpoint where it has one.
-
-    >>> called("characters, causal", "seed 3"), called("bert", "")
-    ('characters, causal (seed 3)', 'bert')
-    """
+    """A model, with its seed or checkpoint where it has one."""
     return f"{model} ({revision})" if revision else str(model)
 
 
@@ -149,19 +150,16 @@ def _against(found: Reading, level: float, what: str, side: str, *, held: bool, 
     return Verdict(True if held else False if turned else None, said, found=found, level=level)
 
 
-def all_of(parts: Sequence[Verdict], said: str = "") -> Verdict:
+def all_of(parts: Sequence[Verdict], said: str = "", details: str = "") -> Verdict:
     """Held where every part held, not where one surely did not, else undecided; says `said`, or all they say.
 
     Surely is by an interval for as many looks as there are parts.
-
-    >>> all_of([Verdict(True, "One."), Verdict(None, "Two.")]).word
-    'undecided at this scale'
     """
     turned = [part for part in parts if part.held is False]
     told = said or " ".join(part.said for part in parts)
     if any(part.stands(len(parts)) for part in turned):
-        return Verdict(False, told)
+        return Verdict(False, told, details)
     if turned:
         which = f"{len(turned)} {'is' if len(turned) == 1 else 'are'} the other way"
         told += f" Of {len(parts)} numbers {which}, but not by an interval for {len(parts)} looks."
-    return Verdict(True if parts and all(part.held for part in parts) else None, told)
+    return Verdict(True if parts and all(part.held for part in parts) else None, told, details)

@@ -27,11 +27,7 @@ def within(found: Reading, least: float, most: float) -> Reading:
 
 
 def widened(found: Reading, looks: int) -> Reading:
-    """Widen an interval so that this number of looks together is wrong as seldom as one (Bonferroni).
-
-    >>> widened(over([1.0, 2.0, 3.0]), 4).said
-    '2 [−3.12, 7.12]'
-    """
+    """Widen an interval so that this number of looks together is wrong as seldom as one (Bonferroni)."""
     if looks < 2 or not found.bounded:
         return found
     wide, own = (float(stats.t.ppf(1 - 0.025 / k, max(1, found.n - 1))) for k in (looks, 1))
@@ -40,25 +36,17 @@ def widened(found: Reading, looks: int) -> Reading:
 
 
 def over(values: Sequence[float]) -> Reading:
-    """The mean of independent values (seeds, sequences): mean ± t₀.₉₇₅(n − 1)·std/√n, from three on.
-
-    >>> over([1.0, 2.0, 3.0]).said, over([1.0, 3.0]).said
-    ('2 [−0.484, 4.48]', '2 [no interval]')
-    """
+    """The mean of independent values (seeds, sequences): mean ± t₀.₉₇₅(n − 1)·std/√n, from three on."""
     held = np.asarray([value for value in values if not math.isnan(value)], dtype=float)
+    mean = float(held.mean()) if len(held) else math.nan
     if len(held) < LEAST:
-        return Reading(float(held.mean()) if len(held) else math.nan, len(held))
+        return Reading(mean, len(held))
     half = float(stats.t.ppf(0.975, len(held) - 1) * held.std(ddof=1) / math.sqrt(len(held)))
-    mean = float(held.mean())
     return Reading(mean, len(held), low=mean - half, high=mean + half)
 
 
 def paired(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> Reading:
-    """The mean of second − first over the keys (seeds) that both have.
-
-    >>> paired({0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0, 3: 9.0}).said
-    '1 [1, 1]'
-    """
+    """The mean of second − first over the keys (seeds) that both have."""
     return over([second[key] - first[key] for key in first if key in second])
 
 
@@ -96,14 +84,11 @@ def over_seeds(rows: pd.DataFrame, statistic: Literal["mean", "max", "min"] = "m
 
 
 def apart(first: Sequence[float], second: Sequence[float]) -> Reading:
-    """The difference of two means of unpaired values, second − first, with Welch's t interval.
-
-    >>> apart([1.0, 2.0, 3.0], [11.0, 12.0, 13.0]).said
-    '10 [7.73, 12.3]'
-    """
+    """The difference of two means of unpaired values, second − first, with Welch's t interval."""
     pair = [np.asarray([v for v in part if not math.isnan(v)], dtype=float) for part in (first, second)]
-    count = sum(map(len, pair))
-    if min(map(len, pair)) < LEAST:
-        return Reading(float(pair[1].mean() - pair[0].mean()) if min(map(len, pair)) else math.nan, count)
+    count, fewest = sum(map(len, pair)), min(map(len, pair))
+    apart = float(pair[1].mean() - pair[0].mean()) if fewest else math.nan
+    if fewest < LEAST:
+        return Reading(apart, count)
     low, high = stats.ttest_ind(pair[1], pair[0], equal_var=False).confidence_interval(0.95)
-    return Reading(float(pair[1].mean() - pair[0].mean()), count, low=float(low), high=float(high))
+    return Reading(apart, count, low=float(low), high=float(high))

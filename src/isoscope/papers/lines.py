@@ -22,16 +22,10 @@ def series(
 
 
 def along(
-    rows: pd.DataFrame,
-    column: Literal["layer", "step"],
-    name: str,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-) -> Series:
-    """The mean over seeds at each layer or step; where there is one seed, the rows' own intervals.
-
-    Of several rows of a seed at one place (heads, layers) the mean counts. `bounds` are what the quantity can
-    be: intervals end there.
-    """
+    rows: pd.DataFrame, column: Literal["layer", "step"], name: str,
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> Series:  # fmt: skip
+    """The mean over seeds at each layer or step (of one seed its rows' intervals), cut to `bounds`."""
     there = rows[rows[column].notna() & rows["value"].notna()]
     places = sorted(int(place) for place in there[column].unique())
     found = [within(at_place(there[there[column] == place]), *bounds) for place in places]
@@ -39,11 +33,9 @@ def along(
 
 
 def curves(
-    rows: pd.DataFrame,
-    column: Literal["layer", "step"],
-    by: Literal["model", "layer"] = "model",
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-) -> list[Series]:
+    rows: pd.DataFrame, column: Literal["layer", "step"], by: Literal["model", "layer"] = "model",
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> list[Series]:  # fmt: skip
     """A curve per model or per layer, each as `along` has it."""
     groups = rows.groupby(by, sort=by == "layer")
     names = {key: f"layer {key}" if by == "layer" else str(key) for key, _ in groups}

@@ -17,7 +17,7 @@ from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.lab.block.parts import EXPLANATIONS as OF_SCORES
 from isoscope.measures.on_data import EXPLANATIONS as ON_DATA
 from isoscope.measures.table import MEASURES
-from isoscope.papers.claims import Claim, Found, Verdict, failed, measured
+from isoscope.papers.claims import WORDS, Claim, Found, Verdict, failed, measured
 from isoscope.papers.workshop import Workshop
 from isoscope.results.row import COLUMNS
 from isoscope.results.run import Run
@@ -34,10 +34,7 @@ EXPLANATIONS = {**ON_DATA, **OF_SCORES, **explained({"loss": 0.0})}
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is called here, its own title, where it appeared, its claims.
-
-    `absent` are its experiments that are not there, each with the sentence why.
-    """
+    """A paper: its name here, title, citation and claims; `absent` are experiments left out, and why."""
 
     name: str
     title: str
@@ -61,17 +58,11 @@ class Judged:
 
 
 def run_of(paper: Paper, workshop: Workshop) -> Run:
-    """What is asked of every claim alike; where models are kept and on what device is no part of it.
-
-    Sizes are: rows of a scale whose sizes were others are not gone on with.
-    """
+    """What is asked of every claim alike, sizes included; where models are kept and the device are not."""
     question: dict[str, object] = {
-        "paper": paper.name,
-        "scale": workshop.scale.name,
-        "seeds": workshop.seeds,
-        **workshop.scale.sizes,
-        **{kind: workshop.address(kind) for kind in ("text", "images", "sound")},
-    }
+        "paper": paper.name, "scale": workshop.scale.name, "seeds": workshop.seeds, **workshop.scale.sizes,
+        **{kind: workshop.address(kind) for kind in ("text", "images", "sound")}
+    }  # fmt: skip
     run = new_run(KIND, paper.title, question, MEASURES)
     return replace(run, measures={**run.measures, **EXPLANATIONS})
 
@@ -119,18 +110,17 @@ def headline(found: Iterable[Judged]) -> str:
     if not held:
         return "No claim has been tried yet."
     parts = [f"{held.count(True)} of {len(held)} claims as expected"]
-    parts += [f"{count} {word}" for count, word in ((held.count(False), "not"),) if count]
-    parts += [f"{count} undecided at this scale" for count in (held.count(None),) if count]
+    words = {False: "not", None: WORDS[None]}
+    parts += [f"{held.count(each)} {word}" for each, word in words.items() if each in held]
     return f"{', '.join(parts)}."
 
 
 def _try(claim: Claim, workshop: Workshop) -> Found:
     try:
         return claim.experiment(workshop)
-    except IsoscopeError as reason:
-        return Found(failed(claim.name, str(reason)))
     except Exception as reason:  # noqa: BLE001  a defect of one claim must not cost the others
-        return Found(failed(claim.name, f"{type(reason).__name__}: {reason}"))
+        kind = "" if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: "
+        return Found(failed(claim.name, f"{kind}{reason}"))
 
 
 def _judge(claim: Claim, rows: pd.DataFrame) -> Verdict:

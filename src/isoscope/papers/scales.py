@@ -6,7 +6,7 @@ and which are looked at before and after training, `trajectory` for those that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isoscope.lab.block.block import Setting
 from isoscope.lab.choice import chosen
@@ -27,18 +27,11 @@ class Size:
 
     @property
     def said(self) -> str:
-        """In words.
-
-        >>> Size(6, 384, 6, 256, 1000, 32, 1e-3, "1000").said
-        '6 layers, width 384, 6 heads, 1000 steps of 32 × 256 at rate 0.001, looked at 1000'
-        """
+        """In words."""
         return (
             f"{self.layers} layers, width {self.width}, {self.heads} heads, {self.steps} steps of "
             f"{self.batch_size} × {self.length} at rate {self.rate:g}, looked at {self.checkpoints}"
         )
-
-
-_BLOCK = Setting(passes=0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class Scale:
     parallel: int
     bfloat16: bool = False
     public: bool = False
-    block: Setting = _BLOCK
+    block: Setting = field(default_factory=lambda: Setting(passes=0))
     image_rate: float = 1.0
 
     @property

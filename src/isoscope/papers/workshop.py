@@ -74,16 +74,10 @@ class Trained:
         return found.assign(arm=self.arm, about=self.about, setting=self.setting)
 
     def read(
-        self,
-        measures: Collection[str] | None = None,
-        *,
-        heads: bool | None = False,
-        steps: Literal["last", "all"] | Collection[int] = "last",
-    ) -> pd.DataFrame:
-        """Its rows at the last step, at all, or at those given.
-
-        `heads` False is sites only, True heads only, None both.
-        """
+        self, measures: Collection[str] | None = None,
+        *, heads: bool | None = False, steps: Literal["last", "all"] | Collection[int] = "last"
+    ) -> pd.DataFrame:  # fmt: skip
+        """Its rows at these steps; `heads` False is sites only, True heads only, None both."""
         of = trajectory(read_run(self.folder))
         only = of.steps[-1:] if steps == "last" else None if steps == "all" else steps
         return self.named(of.rows(measures, heads=heads, only=only).drop(columns="unit"))
@@ -112,26 +106,15 @@ class Workshop:
             if kind not in KINDS:
                 raise IsoscopeError(f"--data is by kind, {', '.join(KINDS)}; got '{kind}'.")
 
-    @property
-    def public(self) -> bool:
-        """Whether the papers' own models are read, by `observed`."""
-        return self.scale.public
-
     def address(self, kind: str) -> str:
         """The data of a kind: text, images or sound."""
         return self.data.get(kind, EMBEDDED)
 
     def experiment(
-        self,
-        task: str,
-        *,
-        seed: int = 0,
-        size: Literal["arm", "trajectory"] | Size = "arm",
-        model: str = "transformer",
-        attention: str = "softmax",
-        norm: str | None = None,
-        penalty: str = "",
-    ) -> Experiment:
+        self, task: str,
+        *, seed: int = 0, size: Literal["arm", "trajectory"] | Size = "arm", model: str = "transformer",
+        norm: str | None = None, penalty: str = ""
+    ) -> Experiment:  # fmt: skip
         """A training of the lab at this scale's size; change more of it with `dataclasses.replace`."""
         own = size if isinstance(size, Size) else getattr(self.scale, size)
         patches = task == "images" and model == "transformer"
@@ -140,19 +123,16 @@ class Workshop:
         recipe = Recipe(own.steps, own.batch_size, rate, seed=seed, bfloat16=narrow)
         length, data = min(own.length, LONGEST.get(task, own.length)), self.address(_DATA.get(task, "text"))
         shape = (own.layers, own.width, own.heads, length, data, own.checkpoints, recipe)
-        return Experiment(task, model, attention, norm or USUAL[model], penalty, *shape)
+        return Experiment(task, model, "softmax", norm or USUAL[model], penalty, *shape)
 
     def training(
         self, name: str, experiment: Experiment, *, arm: str = "", about: str = "", setting: float = math.nan
     ) -> Trained:
         """A training under this name; its rows have the name as their arm unless another is given."""
-        return Trained(name, experiment, self._folder(experiment), arm or name, about, setting)
+        return Trained(name, experiment, self.models / experiment.digest, arm or name, about, setting)
 
     def train(self, asked: Iterable[Trained]) -> tuple[list[Trained], pd.DataFrame]:
-        """The trainings that came to their end, and a row `failed` for each other.
-
-        What is not there yet is made side by side.
-        """
+        """The trainings that came to their end, made side by side, and a row `failed` for each other."""
         wanted = list(asked)
         left = list({each.folder: each for each in wanted if not self._at_end(each.experiment)}.values())
         reasons = self.side_by_side(_train, [(each.experiment, each.folder, self.device) for each in left])
@@ -163,8 +143,7 @@ class Workshop:
 
     def side_by_side(self, function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         """The answers of a function of a module to items, in their order, so many at once in processes."""
-        asked = list(items)
-        answers: dict[int, Answer] = {}
+        asked, answers = list(items), dict[int, Answer]()
         self.progress(0, len(asked))
         with so_many_threads(1):
             for place, answer in in_processes(function, asked, self.parallel, _begin):
@@ -173,10 +152,7 @@ class Workshop:
         return [answers[place] for place in range(len(asked))]
 
     def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:
-        """Rows of a public model by its name in the zoo; one that cannot be had is a row with the reason.
-
-        What was measured is kept in MODELS as a run of its own. `revision` is a checkpoint of it.
-        """
+        """Rows of a public model of the zoo, measured once; one that cannot be had is a row `failed`."""
         question = {"public": name, "checkpoint": revision, "measured": list(measures), **dict(self.data)}
         folder = self.models / f"public-{digest_of(question)}"
         if not is_kept(folder):
@@ -202,13 +178,10 @@ class Workshop:
         made = (self.experiment("characters", seed=seed, size="trajectory") for seed in range(self.seeds))
         return [self.training(name, each) for each in made]
 
-    def _folder(self, experiment: Experiment) -> Path:
-        return self.models / experiment.digest
-
     def _at_end(self, experiment: Experiment) -> bool:
         """Whether the last weights are kept: they are written after the rows of that step."""
         last = f"step-{experiment.recipe.steps:06d}.safetensors"
-        return (self._folder(experiment) / "checkpoints" / last).exists()
+        return (self.models / experiment.digest / "checkpoints" / last).exists()
 
 
 def digest_of(question: Mapping[str, object]) -> str:

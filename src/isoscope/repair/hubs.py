@@ -14,27 +14,17 @@ from typing import Any
 
 import numpy as np
 
-NEAREST = 10
-"""Neighbours of a vector that count, as Radovanović et al. 2010 have it."""
-
+NEAREST = 10  # neighbours of a vector that count, as Radovanović et al. 2010 have it
 Array = np.ndarray[Any, Any]
 
 
 def occurrences(near: Array, n: int) -> Array:
-    """How often each of n vectors stands in the lists `near` of nearest neighbours [m, k], [n].
-
-    >>> occurrences(np.array([[1, 2], [2, 0], [1, 0]]), 4).tolist()
-    [2, 2, 2, 0]
-    """
+    """How often each of n vectors stands in the lists `near` of nearest neighbours [m, k], [n]."""
     return np.bincount(near.ravel(), minlength=n)
 
 
 def hub_skewness(counts: Array) -> Array:
-    """E(N − N̄)³/σ³ of occurrences [..., n], [...]; 0 where nothing varies: there are no hubs.
-
-    >>> hub_skewness(np.array([[2, 2, 2, 2], [0, 0, 0, 4]])).round(4).tolist()
-    [0.0, 1.1547]
-    """
+    """E(N − N̄)³/σ³ of occurrences [..., n], [...]; 0 where nothing varies: there are no hubs."""
     centred = counts - counts.mean(-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(-1))
     return np.where(spread > 0, (centred**3).mean(-1) / np.where(spread > 0, spread, 1) ** 3, 0.0)
@@ -42,11 +32,9 @@ def hub_skewness(counts: Array) -> Array:
 
 def skewness_of_moments(first: Array, second: Array, third: Array) -> Array:
     """`hub_skewness` from the means of N, N² and N³, which a jackknife has without the counts."""
-    variance = second - first**2
+    variance, cubes = second - first**2, third - 3 * first * second + 2 * first**3
     varies = variance > 0
-    return np.where(
-        varies, (third - 3 * first * second + 2 * first**3) / np.where(varies, variance, 1) ** 1.5, 0.0
-    )
+    return np.where(varies, cubes / np.where(varies, variance, 1) ** 1.5, 0.0)
 
 
 def anti_hubs(counts: Array) -> Array:
@@ -54,11 +42,6 @@ def anti_hubs(counts: Array) -> Array:
     return (counts == 0).mean(-1)
 
 
-def skewness_by_chance(k: int) -> float:
-    """The skewness where neighbours are chosen by chance."""
-    return 1 / math.sqrt(k)
-
-
-def anti_hubs_by_chance(k: int) -> float:
-    """The share of anti-hubs where neighbours are chosen by chance."""
-    return math.exp(-k)
+def by_chance(k: int) -> tuple[float, float]:
+    """The skewness and the share of anti-hubs where neighbours are chosen by chance."""
+    return 1 / math.sqrt(k), math.exp(-k)

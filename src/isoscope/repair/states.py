@@ -41,11 +41,9 @@ class States:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         done = 0
-        weight = next(self.model.module.parameters())
         for batch in self.data:
             done += len(batch)
-            ready = batch.as_floats(weight.dtype).to(weight.device)
-            yield vectors_at(self.model, self.found, (self.site,), self.pool, ready)[self.site]
+            yield vectors_at(self.model, self.found, (self.site,), self.pool, batch)[self.site]
             if self.progress is not None:
                 self.progress(done, self.data.size)
 
@@ -55,6 +53,8 @@ def vectors_at(
 ) -> dict[Site, tuple[Tensor, Tensor | None]]:
     """Run a model on a batch: vectors [n, d] by site, and the sequence of each where vectors are tokens."""
     made: dict[Site, tuple[Tensor, Tensor | None]] = {}
+    weight = next(model.module.parameters())
+    batch = batch.as_floats(weight.dtype).to(weight.device)
 
     def receive(site: Site, seen: Tensor) -> None:
         if site not in sites:
@@ -70,23 +70,14 @@ def vectors_at(
         else:
             made[site] = pooled(vectors, sequence.to(flow.device), last=pool == "last").cpu(), None
 
-    with (
-        at_rest(model.module),
-        tap(model.module, found.blocks, receive, gives=found.gives, takes=found.takes),
-    ):
+    tapped = tap(model.module, found.blocks, receive, gives=found.gives, takes=found.takes)
+    with at_rest(model.module), tapped:
         batch.call(model.module)
     return made
 
 
 def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:
-    """One vector a sequence: the mean of its vectors, or its last; those of a sequence stand together.
-
-    >>> cloud = torch.tensor([[1.0], [3.0], [5.0]])
-    >>> pooled(cloud, torch.tensor([0, 0, 2])).tolist()
-    [[2.0], [5.0]]
-    >>> pooled(cloud, torch.tensor([0, 0, 2]), last=True).tolist()
-    [[3.0], [5.0]]
-    """
+    """One vector a sequence: the mean of its vectors, or its last; those of a sequence stand together."""
     _, label, count = torch.unique_consecutive(sequence, return_inverse=True, return_counts=True)
     if last:
         return vectors[count.cumsum(0) - 1]
@@ -95,34 +86,18 @@ def pooled(vectors: Tensor, sequence: Tensor, *, last: bool = False) -> Tensor:
 
 
 def open_states(
-    model: Model,
-    address: str,
-    *,
-    layer: str = "output",
-    pool: str = "mean",
-    limit: int | None = None,
-    max_length: int | None = None,
-    batch_size: int = 16,
-    progress: Progress | None = None,
-) -> States:
-    """The vectors of a model at `layer` over the data at `address`.
-
-    `layer` is a number or ``output``, which is the last layer where nothing norms it. `pool` is ``mean``,
-    ``cls``, ``last`` or ``token``.
-    """
+    model: Model, address: str,
+    *, layer: str = "output", pool: str = "mean", limit: int | None = None, max_length: int | None = None,
+    batch_size: int = 16, progress: Progress | None = None
+) -> States:  # fmt: skip
+    """Vectors of a model at `layer`, a number or ``output``, over the data at `address`, pooled by `pool`."""
     if pool not in POOLS:
         raise unknown_name("way to pool", pool, POOLS)
     single = pool == "token"
     data = open_data(
-        address,
-        model,
-        limit=limit,
-        max_length=max_length,
-        batch_size=batch_size,
-        pack=single,
-        special=not single,
-        first=not single,
-    )
+        address, model, limit=limit, max_length=max_length, batch_size=batch_size, pack=single,
+        special=not single, first=not single
+    )  # fmt: skip
     found = look(model, next(iter(data)))
     flat = tuple(found.shapes)
     if layer == "output" and Site("output") not in flat:

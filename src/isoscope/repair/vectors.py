@@ -29,10 +29,7 @@ def holds_vectors(address: str) -> bool:
 
 
 def open_vectors(file: Path, array: str | None = None) -> tuple[Array, list[str]]:
-    """The vectors of a file, [n, d], and remarks. A .npy is mapped, not read; others are read whole.
-
-    What cannot be mapped goes the way of all files, which says what is wrong with it.
-    """
+    """The vectors of a file, [n, d], and remarks. A .npy is mapped, not read; others are read whole."""
     if file.suffix.lower() == ".npy" and file.is_file():
         try:
             # copied on writing, which nobody does: torch warns of arrays that cannot be written to

@@ -11,7 +11,7 @@ from isoscope.measures.table import choose
 from isoscope.models.source import fingerprint, load
 from isoscope.repair.advise.advise import GEOMETRY, recipes
 from isoscope.repair.advise.advise import advise as try_repairs
-from isoscope.repair.advise.explained import EXPLAINED
+from isoscope.repair.advise.pairs import EXPLAINED
 from isoscope.repair.advise.sample import halves, rows_of
 from isoscope.repair.advise.tokens import BANDS, token_rows
 from isoscope.repair.states import open_states

@@ -33,7 +33,6 @@ from isoscope.results.store import RunFolder
 from isoscope.run.observe.observe import describe, observe
 from isoscope.run.provenance import new_run
 
-BIAS_NORMS = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 INPUTS = ("normalised", "raw")
 OF_VECTORS = ("mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm")
 OF_ATTENTION = (
@@ -51,10 +50,7 @@ Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for every unit: the block's size, the inputs, and how often they pass through again.
-
-    Inputs are vectors of the table as they are (`raw`, of norm .02·√d), or `normalised` to √d each.
-    """
+    """What is the same for every unit; inputs are `raw` vectors of the table, or `normalised` to √d each."""
 
     width: int = 768
     heads: int = 12
@@ -75,14 +71,12 @@ class Setting:
 
     def shape(self, norm: str) -> Shape:
         """The shape of the model that table and block are taken from."""
-        return Shape(
-            VOCABULARY, self.width, layers=1, heads=self.heads, length=self.length, norm=norm, causal=False
-        )
+        return Shape(VOCABULARY, self.width, 1, self.heads, self.length, norm=norm, causal=False)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One norm, one norm of the bias, one seed."""
+    """One norm, one norm of the bias, one seed; `model` and `revision` are columns of its rows."""
 
     norm: str
     bias: float
@@ -90,12 +84,12 @@ class Unit:
 
     @property
     def model(self) -> str:
-        """The `model` column of its rows."""
+        """The norm and the norm of the bias."""
         return f"{self.norm}, bias {self.bias:g}"
 
     @property
     def revision(self) -> str:
-        """The `revision` column of its rows."""
+        """The seed."""
         return f"seed {self.seed}"
 
     @property

@@ -20,16 +20,11 @@ from isoscope.models.tap import at_rest
 from isoscope.results.points import Points
 
 STAGES = (  # kind of its rows, part of the block, whether it is what enters that part
-    ("attention_input", "norm_attention", False),
-    ("attention_output", "attention", False),
-    ("attention_scaled", "inner_attention", False),
-    ("attention_residual", "after_attention", True),
-    ("attention_normed", "after_attention", False),
-    ("mlp_input", "norm_mlp", False),
-    ("mlp_output", "mlp", False),
-    ("mlp_scaled", "inner_mlp", False),
-    ("mlp_residual", "after_mlp", True),
-)
+    ("attention_input", "norm_attention", False), ("attention_output", "attention", False),
+    ("attention_scaled", "inner_attention", False), ("attention_residual", "after_attention", True),
+    ("attention_normed", "after_attention", False), ("mlp_input", "norm_mlp", False),
+    ("mlp_output", "mlp", False), ("mlp_scaled", "inner_mlp", False), ("mlp_residual", "after_mlp", True),
+)  # fmt: skip
 BINS = 64
 PICTURE = "scores"
 
@@ -100,12 +95,9 @@ def read_scores(query: Tensor, key: Tensor) -> ScoreReading:
     mean = total / count
     pooled = (square / count - mean.square()).clamp_min(0).sqrt()
     first = _scores(query[0], key[0])
-    return ScoreReading(
-        float(mean.mean()),
-        float(pooled.mean()),
-        float(smallest.mean() / len(query)),
-        {"score": _histogram(first), "within row": _histogram(first - first.mean(-1, keepdim=True))},
-    )
+    drawn = {"score": _histogram(first), "within row": _histogram(first - first.mean(-1, keepdim=True))}
+    smallest = smallest.mean() / len(query)
+    return ScoreReading(float(mean.mean()), float(pooled.mean()), float(smallest), drawn)
 
 
 def _scores(query: Tensor, key: Tensor) -> Tensor:

@@ -18,10 +18,7 @@ _BY = ["norm", "bias", "kind", "layer", "measure"]
 
 
 def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a norm, bias, site and measure: mean over seeds, `std`, t interval from three seeds on.
-
-    Rows of heads and undefined values are left out; `n` is how many seeds a mean is of.
-    """
+    """One line a norm, bias, site and measure: mean over `n` seeds, `std`, t interval from three seeds on."""
     whole = rows[rows["head"].isna() & rows["value"].notna()]
     whole = whole.rename(columns={"arm": "norm", "setting": "bias"})
     lines = whole.groupby(_BY, sort=False)["value"].agg(value="mean", std="std", n="count").reset_index()
@@ -40,14 +37,7 @@ def curve(lines: pd.DataFrame, norm: str, kind: str, layer: int, measure: str) -
 
 
 def kept_norm(entering: Sequence[float], leaving: Sequence[float]) -> float:
-    """The norm that leaves a block as it entered: where `leaving` crosses `entering`, between two biases.
-
-    Both are along a growing bias; NaN where they do not cross. Close is not enough: under a large bias a
-    block with pre-norms changes a norm by very little.
-
-    >>> kept_norm([1.0, 3.0], [2.0, 2.0]), kept_norm([1.0, 2.0], [2.0, 3.0])
-    (2.0, nan)
-    """
+    """The norm that leaves as it entered: where `leaving` crosses `entering` under a growing bias, or NaN."""
     for i, (x, y) in enumerate(zip(entering, leaving, strict=True)):
         if x == y:
             return float(x)
@@ -88,8 +78,7 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _led(norms: Sequence[float]) -> dict[str, object]:
     """Where passes led, from the norms before the first and after each."""
-    moved, late = abs(norms[-1] - norms[0]), abs(norms[-1] - norms[-2])
-    growth = norms[-1] / norms[-2] if norms[-2] else math.nan
-    settles = late <= SETTLED * moved + ROUNDING * norms[-1]
-    ends = {"first": norms[0], "last": norms[-1]}
-    return {**ends, "growth": growth, "passes": len(norms) - 1, "settles": settles}
+    first, before, last = norms[0], norms[-2], norms[-1]
+    settles = abs(last - before) <= SETTLED * abs(last - first) + ROUNDING * last
+    ends = {"first": first, "last": last, "growth": last / before if before else math.nan}
+    return {**ends, "passes": len(norms) - 1, "settles": settles}

@@ -17,17 +17,10 @@ from pathlib import Path
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import (
-    MEASURES,
-    WITHOUT_ATTENTION,
-    Trial,
-    lesson_of,
-    questions_of,
-    told_besides,
-    try_,
-)
+from isoscope.lab.contrast.trial import MEASURES, Trial, lesson_of, questions_of, told_besides, try_
 from isoscope.lab.processes import in_processes
 from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.table import choose
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
@@ -80,19 +73,10 @@ class Contrast:
 
 
 def contrast(
-    base: Experiment,
-    attention: Sequence[str],
-    norm: Sequence[str],
-    penalty: Sequence[str],
-    entropies: Sequence[float],
-    seeds: int,
-    strength: float = STRENGTH,
-    probe: str = "",
-) -> Contrast:
-    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`.
-
-    Arms as they come (no `entropies`) are named by what tells them apart.
-    """
+    base: Experiment, attention: Sequence[str], norm: Sequence[str], penalty: Sequence[str],
+    entropies: Sequence[float], seeds: int, strength: float = STRENGTH, probe: str = ""
+) -> Contrast:  # fmt: skip
+    """Every attention with every norm and every penalty ("none" is without), otherwise like `base`."""
     arms = {}
     for one, two, three in product(attention, norm, penalty):
         none = three in ("", NO_PENALTY)
@@ -100,9 +84,8 @@ def contrast(
         if not entropies:
             lists = ((attention, one), (norm, two), (penalty, three or NO_PENALTY))
             words = [word for several, word in lists if len(several) > 1]
-        arms[", ".join(filter(None, words))] = replace(
-            base, attention=one, norm=two, penalty="" if none else three
-        )
+        arm = replace(base, attention=one, norm=two, penalty="" if none else three)
+        arms[", ".join(filter(None, words))] = arm
     if len(arms) < 2:
         raise IsoscopeError("a contrast has two arms or more; name them as in --attention softmax,qk-norm.")
     if len(set(entropies)) == 1 and set(attention) - set(WITHOUT_ATTENTION):
@@ -119,9 +102,8 @@ def parse_entropies(written: str) -> tuple[float, ...]:
     if written.strip() == AS_THEY_COME:
         return ()
     words = [word.strip() for word in written.split(",") if word.strip()]
-    low, high = ENTROPIES
     if len(words) == 1 and words[0].isdecimal() and int(words[0]) > 1:
-        count = int(words[0])
+        (low, high), count = ENTROPIES, int(words[0])
         return tuple(round(low + (high - low) * i / (count - 1), 4) for i in range(count))
     try:
         found = tuple(map(float, words))

@@ -40,10 +40,7 @@ _KINDS = ["layer", "attention", "mixed_attention", "query_key"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """`points`: one line a trial, layer and quantity; `lines`: slope and intercept a seed; `differences`.
-
-    The layer 0 is the mean over all layers.
-    """
+    """`points` of each trial, layer (0: their mean) and quantity; `lines` of each seed; `differences`."""
 
     points: pd.DataFrame
     lines: pd.DataFrame
@@ -51,12 +48,10 @@ class Fitted:
     arms: tuple[str, ...]
 
 
-def fit(
-    rows: pd.DataFrame, reference: str, arms: Iterable[str] = (), quantities: Sequence[str] | None = None
-) -> Fitted:
+def fit(rows: pd.DataFrame, reference: str, arms: Iterable[str] = ()) -> Fitted:
     """All lines and differences; `arms` come in this order after the reference, others behind them."""
     driven = bool(rows["setting"].notna().any())
-    points = points_of(rows, quantities or (QUANTITIES if driven else AS_THEY_CAME))
+    points = points_of(rows, QUANTITIES if driven else AS_THEY_CAME)
     if not driven:  # of what nobody has, such as a mass that a softmax has not, nothing is said
         points = points[points.groupby("measure")["value"].transform("count") > 0].reset_index(drop=True)
     why = FEW if driven else "not measured"
@@ -66,11 +61,9 @@ def fit(
     for (measure, layer), part in points.groupby(["measure", "layer"], sort=False):
         own = lines_of(part).assign(measure=str(measure), layer=int(str(layer)))
         lines.append(own)
-        differences += [
-            {"measure": measure, "layer": layer, "arm": arm, **compare(own, arm, reference, why)}
-            for arm in order
-            if arm != reference
-        ]
+        for arm in [arm for arm in order if arm != reference]:
+            place = {"measure": measure, "layer": layer, "arm": arm}
+            differences.append({**place, **compare(own, arm, reference, why)})
     made = pd.concat(lines, ignore_index=True) if lines else lines_of(points).assign(measure="", layer=0)
     return Fitted(points, _typed(made), _typed(pd.DataFrame(differences, columns=_COLUMNS)), order)
 
@@ -91,14 +84,14 @@ def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.
     sharp = sharp[[*_TRIAL, "layer", "entropy"]]
     mean = sharp.groupby(_TRIAL, dropna=False, as_index=False)["entropy"].mean()
     layered = inside[inside["measure"].isin(quantities)].merge(sharp, "left", [*_TRIAL, "layer"])
-    over = layered.groupby([*_TRIAL, "measure"], dropna=False, as_index=False)["value"].agg(_mean)
+    parts = layered.groupby([*_TRIAL, "measure"], dropna=False, as_index=False)["value"]
+    over = parts.agg(lambda values: float(values.mean(skipna=False)))  # of all layers, or of none
     told = rows[(rows["kind"] == "training") & rows["measure"].isin(quantities)]
     whole = pd.concat([told[[*_TRIAL, "measure", "value"]], over]).merge(mean, "left", _TRIAL)
     every = pd.concat([whole.assign(layer=0), layered])[[*_TRIAL, "layer", "entropy", "measure", "value"]]
     rank = {name: place for place, name in enumerate(quantities)}
-    ordered = every.assign(rank=every["measure"].map(rank)).sort_values(
-        ["rank", "layer", "arm", "seed", "aim"], ignore_index=True
-    )
+    by = ["rank", "layer", "arm", "seed", "aim"]
+    ordered = every.assign(rank=every["measure"].map(rank)).sort_values(by, ignore_index=True)
     return _typed(ordered.drop(columns="rank"))
 
 
@@ -129,10 +122,7 @@ def common(lines: pd.DataFrame) -> tuple[float, float] | None:
 
 
 def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> dict[str, object]:
-    """How the line of an arm differs from the reference's, in the middle of their common range.
-
-    `why` is what is said where one of them has no line.
-    """
+    """How the line of an arm differs from the reference's in the middle of their common range, else `why`."""
     mine, theirs = lines[lines["arm"] == arm], lines[lines["arm"] == reference]
     if mine.empty or theirs.empty:
         return _nothing(why)
@@ -152,9 +142,8 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
 
 def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:
     """How lines differ at an entropy, seed by seed."""
-    one, other = (
-        each.set_index("seed")["intercept"] + each.set_index("seed")["slope"] * at for each in (mine, theirs)
-    )
+    lines = (each.set_index("seed") for each in (mine, theirs))
+    one, other = (each["intercept"] + each["slope"] * at for each in lines)
     return (one - other).dropna().to_numpy(float)
 
 
@@ -167,9 +156,8 @@ def _interval(differences: np.ndarray) -> dict[str, object]:
     if count >= LEAST:
         half = float(stats.t.ppf(0.975, count - 1) * differences.std(ddof=1) / math.sqrt(count))
     least, most = float(differences.min()), float(differences.max())
-    return {
-        "value": mean, "n": count, "low": mean - half, "high": mean + half, "least": least, "most": most,
-    }  # fmt: skip
+    ends = {"low": mean - half, "high": mean + half, "least": least, "most": most}
+    return {"value": mean, "n": count, **ends}
 
 
 _NUMBERS = ("value", "low", "high", "least", "most", "at", "range_low", "range_high")
@@ -178,11 +166,6 @@ _COLUMNS = ["measure", "layer", "arm", "n", *_NUMBERS, "note", "control"]
 
 def _nothing(why: str) -> dict[str, object]:
     return {"n": 0, **dict.fromkeys(_NUMBERS, math.nan), "note": why, "control": False}
-
-
-def _mean(values: pd.Series) -> float:
-    """Of all layers, or of none."""
-    return float(values.mean(skipna=False))
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:

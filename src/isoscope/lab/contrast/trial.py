@@ -22,6 +22,7 @@ from isoscope.lab.tasks.base import Lesson, token_loss
 from isoscope.lab.train import probes
 from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.lab.train.training import AT_ONCE, Diverged, Training
+from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.on_data import EXPLANATIONS
 from isoscope.measures.table import choose, of_weights
 from isoscope.models.source import Model
@@ -42,7 +43,6 @@ MEASURES = (
     "largest_weight", "score_std", "largest_score", "sink_mass", "drift_share",
     "normalised_entropy_without_drift", "query_relative_drift", "key_relative_drift", "query_key_cosine",
 )  # fmt: skip
-WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to
 
 Answer = tuple[list[Row], dict[str, object], pd.DataFrame]
 Told = dict[str, Mapping[str, object]]
@@ -113,7 +113,9 @@ def try_(trial: Trial, run: str, device: str) -> Answer:
             weighed, points, notes = weigh_trial(source, lesson)
             rows += weighed
         if trial.probe:
-            rows += _probed(source, experiment, trial.probe)
+            found = probes.probe(model, questions_of(trial.probe, experiment))
+            at = (run, source.name, source.revision, source.step, "layer")
+            rows += [Row.at(*at, layer, None, probes.MEASURE, reading) for layer, reading in found.items()]
     about["notes"] = [*seen.notes(), *notes]
     return [trial.placed(row, run) for row in rows], {**seen.known(), **about}, points
 
@@ -136,10 +138,7 @@ def answers(training: Training) -> dict[str, float]:
 
 
 def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame, list[str]]:
-    """Spectra of all heads and where they look on what is held out: rows, points of pictures, remarks.
-
-    What cannot be read of a variant is a remark.
-    """
+    """Spectra of all heads and where they look on what is held out: rows, points of pictures, remarks."""
     length, said = lesson.length, list[str]()
     at = (source.name, source.revision, source.step)
     rows: list[Row] = []
@@ -176,18 +175,9 @@ def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, float, in
     mine = points[(points["picture"] == "propagation") & (points["series"] == "predicted")]
     for layer, own in mine.groupby("layer"):
         each = own.groupby("head")["y"]
-        for name, values in (
-            ("propagation_mean", each.mean()),
-            ("propagation_range", each.max() - each.min()),
-        ):
+        found = {"propagation_mean": each.mean(), "propagation_range": each.max() - each.min()}
+        for name, values in found.items():
             yield int(str(layer)), name, float(values.mean()), len(values)
-
-
-def _probed(source: Model, experiment: Experiment, address: str) -> Iterator[Row]:
-    asked = questions_of(address, experiment)
-    for layer, reading in probes.probe(source.module, asked).items():
-        where = (source.name, source.revision, source.step, "layer", layer, None)
-        yield Row.at("", *where, probes.MEASURE, reading)
 
 
 def told_besides() -> Told:

@@ -42,9 +42,8 @@ class Residual(nn.Module):
         super().__init__()
         normed = norm == "batch"
         self.first, self.second = (nn.Conv2d(width, width, 3, padding=1, bias=not normed) for _ in range(2))
-        self.norm_first, self.norm_second = (
-            nn.BatchNorm2d(width) if normed else nn.Identity() for _ in range(2)
-        )
+        norms = (nn.BatchNorm2d(width) if normed else nn.Identity() for _ in range(2))
+        self.norm_first, self.norm_second = norms
 
     def forward(self, x: Tensor) -> Tensor:
         """[b, d, s, s] to [b, d, s, s]."""

@@ -45,10 +45,8 @@ class Shape:
         chosen("norm", self.norm, NORMS)
         if self.width % self.heads:
             fits = [n for n in range(1, self.width + 1) if self.width % n == 0]
-            raise IsoscopeError(
-                f"{self.heads} heads do not divide a width of {self.width}; "
-                f"{', '.join(map(str, fits))} would."
-            )
+            those = ", ".join(map(str, fits))
+            raise IsoscopeError(f"{self.heads} heads do not divide a width of {self.width}; {those} would.")
         if self.attention == "differential" and self.width // self.heads % 2:
             raise IsoscopeError(
                 f"differential attention cuts heads in two, and {self.width // self.heads} dimensions a head "
@@ -148,10 +146,7 @@ def _start(module: nn.Module) -> None:
 
 
 def build(shape: Shape, seed: int) -> Transformer:
-    """A fresh model; the same seed gives the same weights, and the global random state stays as it was.
-
-    Each part has a seed of its own, made of its name: models of two variants start alike in all they share.
-    """
+    """A fresh model, each part with a seed made of its name; the global random state stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # this one alone: torch.manual_seed reaches GPUs too
         model = Transformer(shape)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.penalties.watching import Forwards, exact, last, watched
+from isoscope.lab.penalties.watching import Forwards, last, watched
+from isoscope.lab.variants.base import at_least_single
 from isoscope.models.attention.tap import Attended, Learnt, attention_tap
 from isoscope.models.blocks import find_blocks
 from isoscope.run.observe.attend import settled
@@ -93,7 +94,7 @@ def _first(attended: Attended) -> Attended:
     """The first sequences of a batch, in 32 bits, hidden keys at −inf."""
 
     def few(x: Tensor | None) -> Tensor | None:
-        return None if x is None else x[:MOST] if x.dtype == torch.bool else exact(x[:MOST])
+        return None if x is None else x[:MOST] if x.dtype == torch.bool else at_least_single(x[:MOST])
 
     query, key, scores = few(attended.query), few(attended.key), few(attended.scores)
     mask = attended.mask if attended.mask is None or attended.mask.dim() < 4 else few(attended.mask)
@@ -117,7 +118,7 @@ def _summed(attended: Attended, counts: Tensor | None) -> tuple[Tensor, Tensor]:
     if weigh is None:
         share = shown.softmax(-1)
     else:
-        size = exact(weigh(shown))[:MOST].abs().masked_fill(~visible, 0)
+        size = at_least_single(weigh(shown))[:MOST].abs().masked_fill(~visible, 0)
         share = size / size.sum(-1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)
     logarithm = torch.where(share > 0, share, 1).log()  # log 0 has no gradient, and 0 log 0 is 0
     entropy = -(share * logarithm).sum(-1)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.penalties.watching import Forwards, exact, last, watched
+from isoscope.lab.penalties.watching import Forwards, last, watched
+from isoscope.lab.variants.base import at_least_single
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import tap
 from isoscope.sites import Site
@@ -46,7 +47,7 @@ class IStar:
                     points = seen.movedim(1, -1) if seen.dim() > 3 else seen  # a feature map [b, c, h, w]
                     counts = forward.counted(len(points), points.shape[1]) if points.dim() == 3 else None
                     with torch.autocast(seen.device.type, enabled=False):
-                        forward.found.append(isoscore_star(exact(points), counts, self.shrinkage))
+                        forward.found.append(isoscore_star(at_least_single(points), counts, self.shrinkage))
 
             with tap(model, find_blocks(model), layer):
                 yield
@@ -62,9 +63,6 @@ def isoscore_star(points: Tensor, counts: Tensor | None = None, shrinkage: float
 
     Σλ = tr S stays as it is, Σλ² = ‖(1−ζ)S + ζ·tr S/d·1‖² = (1−ζ)²‖S‖² + ζ(2−ζ)(tr S)²/d: no eigenvalues,
     which have no gradient where two are alike. Twin: `geometry.spectrum.isoscore_star`.
-
-    >>> round(float(isoscore_star(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))), 6)
-    0.219512
     """
     cloud, width = points.flatten(0, -2), points.shape[-1]
     weight = torch.ones_like(cloud[:, :1]) if counts is None else counts.flatten()[:, None].to(cloud)

@@ -15,6 +15,7 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
+from isoscope.lab.variants.base import at_least_single
 from isoscope.models.blocks import plain_name
 from isoscope.models.weights import Norm, Weights, open_weights
 from isoscope.models.weights import config as config_of
@@ -31,8 +32,7 @@ def reader(model: nn.Module) -> Read:
 
     def read(name: str) -> Tensor:
         owner, _, attribute = name.rpartition(".")
-        found: Tensor = getattr(owners.get(owner, whole()), attribute)
-        return found.to(torch.promote_types(found.dtype, torch.float32))
+        return at_least_single(getattr(owners.get(owner, whole()), attribute))
 
     return read
 
@@ -53,9 +53,8 @@ class Form:
 
     def factors(self) -> tuple[Tensor, Tensor]:
         """diag(γ) W_Q and diag(γ) W_K, both [h, d, e], a key head for every query head that it serves."""
-        query, key = cut(
-            *weights_of(self.place, self.read), self.layout, self.heads, self.key_heads, self.head_width
-        )
+        weights = weights_of(self.place, self.read)
+        query, key = cut(*weights, self.layout, self.heads, self.key_heads, self.head_width)
         query, key = (self._folded(*pair) for pair in zip((query, key), self.norms, strict=True))
         return query.mT, key.repeat_interleave(self.heads // self.key_heads, 0).mT
 

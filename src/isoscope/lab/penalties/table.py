@@ -18,10 +18,7 @@ Penalty = LocAteR | CosReg | IStar | EntropyTarget
 
 @dataclass(frozen=True)
 class Line:
-    """A penalty: what builds it from its strength and its parameters, its formula, and what it is for.
-
-    `parameters` are those beside the strength, each with what it is; `needs` are those that have no default.
-    """
+    """A penalty: how it is built and written, `parameters` beside the strength, `needs` without a default."""
 
     name: str
     build: Callable[..., Penalty]
@@ -32,11 +29,7 @@ class Line:
 
     @property
     def example(self) -> str:
-        """How it is written.
-
-        >>> PENALTIES[0].example
-        'locater=0.1,target=1'
-        """
+        """How it is written."""
         return ",".join([f"{self.name}=0.1", *(f"{name}=1" for name in self.needs)])
 
 

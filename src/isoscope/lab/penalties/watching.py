@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
@@ -18,10 +17,7 @@ Found = TypeVar("Found")
 
 
 class Forward(Generic[Found]):
-    """The last forward of a model: which positions count, and what was found in it so far.
-
-    What a checkpointed block computes again in the backward pass is outside of it (`runs`).
-    """
+    """The last forward of a model, without what backward computes again: what counts, and what was found."""
 
     def __init__(self) -> None:
         self.runs = False
@@ -75,8 +71,3 @@ def last(name: str, model: nn.Module, forwards: Forwards, what: str) -> list[Any
     if not forwards[model].found:
         raise IsoscopeError(f"{name} saw no {what} in the last forward of {type(model).__name__}.")
     return forwards[model].found
-
-
-def exact(x: Tensor) -> Tensor:
-    """In 32 bits at least."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from isoscope.data.keys import content_hash
 from isoscope.errors import IsoscopeError
 
 HELD = 64  # sequences that are measured and judged on, and not trained on
@@ -64,10 +65,7 @@ class Lesson:
 
 def data_hash(*parts: Tensor) -> str:
     """Sixteen hex digits of what a lesson is made of: data that changed under its name is other data."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{tuple(part.shape)}".encode() + part.numpy().tobytes())
-    return digest.hexdigest()[:16]
+    return content_hash(f"{tuple(part.shape)}".encode() + part.numpy().tobytes() for part in parts)
 
 
 def token_loss(answers: Tensor, targets: Tensor) -> Tensor:
@@ -91,10 +89,7 @@ def windows(line: Tensor, starts: Tensor, length: int) -> Tensor:
 
 
 def set_apart(line: Tensor, length: int, address: str) -> tuple[Tensor, Tensor]:
-    """The beginning of a line, as sequences [n, length] to be judged on, and the rest.
-
-    64 sequences are set apart, or a tenth where there is less; one more item is left for the last target.
-    """
+    """The beginning of a line, as sequences [n, length] to be judged on (64 or a tenth), and the rest."""
     if len(line) < 2 * (length + 1):
         raise IsoscopeError(
             f"data '{address}' holds {len(line)} items, and one sequence to learn from and one to be judged "

@@ -18,10 +18,7 @@ PATCHES = 8  # a side, at most: of 8 × 8 digits every pixel, of 32 × 32 pictur
 
 
 def images(data: str, length: int) -> Lesson:
-    """The class of a picture. `data` is a folder with a folder for each class, or the embedded digits.
-
-    A fifth of the pictures is held out. `length` is not asked: it follows from the pictures.
-    """
+    """Classes of pictures in a folder with a folder a class, or of embedded digits; a fifth is held out."""
     pixels, labels, names = _digits() if data == "embedded" else _folder(Path(data))
     order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
     patches, labels = _patches(pixels)[order], labels[order]

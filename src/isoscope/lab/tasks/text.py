@@ -20,9 +20,8 @@ def characters(data: str, length: int) -> Lesson:
     """The next character."""
     text = _text(data)
     alphabet = {letter: number for number, letter in enumerate(sorted(set(text)))}
-    return _next(
-        torch.tensor([alphabet[letter] for letter in text]), len(alphabet), length, data, "character"
-    )
+    ids = torch.tensor([alphabet[letter] for letter in text])
+    return _next(ids, len(alphabet), length, data, "character")
 
 
 def words(data: str, length: int) -> Lesson:

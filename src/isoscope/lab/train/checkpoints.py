@@ -59,9 +59,8 @@ class Checkpoints:
     def keep(self, training: Training) -> None:
         """Keep the weights of this step, then the state to go on from."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        near = {
-            name: weight.detach().cpu().contiguous() for name, weight in training.model.state_dict().items()
-        }
+        weights = training.model.state_dict().items()
+        near = {name: weight.detach().cpu().contiguous() for name, weight in weights}
         store.write_whole(self.folder / f"step-{training.done:06d}.safetensors", save(near))
         body = io.BytesIO()
         torch.save(training.state(), body)

@@ -32,10 +32,6 @@ class Demo:
     lesson: Lesson
     steps: tuple[int, ...]
 
-    def about(self) -> dict[str, object]:
-        """What fixes the rows beside the probe."""
-        return {**self.experiment.fixed(), **self.lesson.facts, "looks": list(self.steps)}
-
 
 def prepare(steps: int, seed: int) -> Demo:
     """The task `characters` on the embedded text, and the moments at which the model is looked at."""
@@ -48,20 +44,12 @@ def watch(
     demo: Demo, model: nn.Module, out: Path, *, on_alarm: OnAlarm = "warn", sink: Sink | None = None
 ) -> Monitor:
     """The Monitor of this demonstration: at its steps, whatever that takes."""
+    about = {**demo.experiment.fixed(), **demo.lesson.facts, "looks": list(demo.steps)}
     return Monitor(
-        model,
-        torch.split(demo.lesson.held.inputs, BATCH),
-        every=lambda step: step in demo.steps,
-        out=out,
-        measures=[measure.name for measure in choose()],
-        counterfactual=True,
-        budget=None,
-        on_alarm=on_alarm,
-        sinks=() if sink is None else (sink,),
-        name=NAME,
-        points=MOST // len(demo.steps),
-        about=demo.about(),
-    )
+        model, torch.split(demo.lesson.held.inputs, BATCH), every=lambda step: step in demo.steps, out=out,
+        measures=[measure.name for measure in choose()], counterfactual=True, budget=None, on_alarm=on_alarm,
+        sinks=() if sink is None else (sink,), name=NAME, points=MOST // len(demo.steps), about=about
+    )  # fmt: skip
 
 
 def begin(demo: Demo) -> nn.Module:

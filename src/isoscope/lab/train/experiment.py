@@ -24,7 +24,7 @@ from isoscope.lab.tasks.table import TASKS
 from isoscope.lab.train.checkpoints import Checkpoints, due
 from isoscope.lab.train.training import Recipe, Training
 from isoscope.measures.table import choose
-from isoscope.models.source import Model, place_for
+from isoscope.models.source import Model
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
 from isoscope.run.monitor.probe import MEASURES
 from isoscope.run.observe.observe import look
@@ -77,9 +77,8 @@ class Experiment:
     def name(self) -> str:
         """What it is called: the task and what is not as usual."""
         knobs = {"model": "transformer", "attention": "softmax", "norm": USUAL[self.model], "penalty": ""}
-        return " ".join(
-            [self.task, *(mine for name in knobs if (mine := getattr(self, name)) != knobs[name])]
-        )
+        own = [getattr(self, name) for name, usual in knobs.items() if getattr(self, name) != usual]
+        return " ".join([self.task, *own])
 
     @property
     def digest(self) -> str:
@@ -120,15 +119,9 @@ class Underway:
     """An experiment that is being made: its model in training, and the Monitor that watches it."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        out: Path,
-        *,
-        device: str = "cpu",
-        on_alarm: OnAlarm = "warn",
-        sinks: tuple[Sink, ...] = (),
-        resume: bool = True,
-    ) -> None:
+        self, experiment: Experiment, out: Path,
+        *, device: str = "cpu", on_alarm: OnAlarm = "warn", sinks: tuple[Sink, ...] = (), resume: bool = True
+    ) -> None:  # fmt: skip
         lesson = experiment.lesson()
         recipe = experiment.recipe
         moments = due(experiment.checkpoints, recipe.steps)
@@ -136,20 +129,11 @@ class Underway:
         self.training = Training(self.model, lesson, recipe, experiment.penalties())
         probe = probe_of(lesson)
         self.monitor = Monitor(
-            self.model,
-            probe,
-            every=lambda step: step in moments,
-            out=out,
-            measures=watched(self.model, probe),
-            counterfactual=True,
-            budget=None,
-            on_alarm=on_alarm,
-            sinks=sinks,
-            name=experiment.name,
-            points=MOST // len(moments),
-            about={**experiment.fixed(), **lesson.facts},
-            resume=resume,
-        )
+            self.model, probe, every=lambda step: step in moments, out=out,
+            measures=watched(self.model, probe), counterfactual=True, budget=None, on_alarm=on_alarm,
+            sinks=sinks, name=experiment.name, points=MOST // len(moments),
+            about={**experiment.fixed(), **lesson.facts}, resume=resume
+        )  # fmt: skip
         self.moments = moments
         self.kept = Checkpoints(out)
 
@@ -176,8 +160,3 @@ def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
     """The measures that can be read of a model: those of attention where it attends."""
     attends = bool(look(Model(model, "model"), probe[0]).attention)
     return [measure.name for measure in choose(WATCHED) if attends or measure.at != "attention"]
-
-
-def device_for(asked: str | None) -> str:
-    """The name of the device that is asked for, or of the GPU if there is one."""
-    return str(place_for(asked))

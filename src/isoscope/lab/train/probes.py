@@ -76,15 +76,11 @@ class Questions:
 
 
 def probe(model: nn.Module, asked: Questions) -> dict[int, Reading]:
-    """Accuracy of a reader of every layer; layer 0 is what enters the first block.
-
-    Readers are fitted on the CPU: their search asks for a number at every turn, and a GPU that several
-    processes share answers each time when it is next theirs (a minute a model instead of seconds).
-    """
+    """Accuracy of a reader of every layer; layer 0 is what enters the first block."""
     found = {}
     labels, part = asked.labels, asked.judged
     for layer, states in pooled_states(model, asked).items():
-        states = states.cpu()
+        states = states.cpu()  # a search asks at every turn, and a GPU that is shared answers late
         read = fit_reader(states[~part], labels[~part])
         right = int((read(states[part]) == labels[part]).sum())
         n = int(part.sum())
@@ -98,10 +94,7 @@ class _Seen(Exception):  # noqa: N818  (no error: what is wanted has been seen)
 
 
 def pooled_states(model: nn.Module, asked: Questions) -> dict[int, Tensor]:
-    """The mean state of every example in every layer, [n, d] in float64.
-
-    What follows the last block is not run: the head of a large vocabulary costs more than all the rest.
-    """
+    """Mean states of examples in every layer, [n, d] in float64; what follows the last block is not run."""
     device = next(model.parameters()).device
     blocks = find_blocks(model)
     last = Site("layer", len(blocks))
@@ -127,12 +120,7 @@ def pooled_states(model: nn.Module, asked: Questions) -> dict[int, Tensor]:
 
 
 def fit_reader(states: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
-    """A logistic regression of labels [n] on states [n, d], with its ridge; gives the class of others.
-
-    >>> states = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]], dtype=torch.float64)
-    >>> fit_reader(states, torch.tensor([0, 0, 1, 1]))(torch.tensor([[-3.0], [3.0]], dtype=torch.float64))
-    tensor([0, 1])
-    """
+    """A logistic regression of labels [n] on states [n, d], with its ridge; gives the class of others."""
     mean, spread = states.mean(0), states.std(0, correction=0)
     spread = torch.where(spread > 1e-9 * spread.max(), spread, torch.inf)  # what never varies says nothing
     standard = (states - mean) / spread
@@ -158,11 +146,7 @@ def fit_reader(states: Tensor, labels: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share.
-
-    >>> [round(end, 3) for end in wilson(5, 10)]
-    [0.237, 0.763]
-    """
+    """The 95 % interval of a share."""
     z = 1.959964
     share, width = right / n, z * math.sqrt(right / n * (1 - right / n) / n + z * z / (4 * n * n))
     middle, size = share + z * z / (2 * n), 1 + z * z / n
@@ -181,10 +165,7 @@ def questions(address: str, task: str, data: str, length: int, lesson: Lesson) -
 
 
 def order(lesson: Lesson) -> Questions:
-    """Whether a stretch of a sequence, a quarter of it, is reversed.
-
-    Fitted on what the model learnt from, judged on what is held out; long sequences are cut in pieces.
-    """
+    """Whether a stretch of a sequence, a quarter of it, is reversed; long sequences are cut in pieces."""
     random = torch.Generator().manual_seed(0)
     piece = lesson.length if lesson.pooled else max(min(lesson.length, 16), lesson.length // 4)
     count = -(-DRAWN * piece // lesson.length)

@@ -39,7 +39,12 @@ class Reopen:
         """The model at this checkpoint, what it is looked at with, and its loss on what is held out."""
         experiment, facts = experiment_of(self.training)
         lesson = _lesson(experiment, self.data)
-        _refuse_other(self.training, lesson, facts, self.data)
+        changed = sorted(name for name, value in lesson.facts.items() if facts.get(name, value) != value)
+        if self.data is None and changed:
+            raise IsoscopeError(
+                f"the data of {self.training} is not what it was in training ({', '.join(changed)}); "
+                "bring it back, or give other data with --data."
+            )
         module = experiment.build(lesson)
         try:
             module.load_state_dict(load_file(checkpoint.address))
@@ -68,16 +73,6 @@ def experiment_of(folder: str | Path) -> tuple[Experiment, Mapping[str, Any]]:
     recipe = Recipe(**{each.name: question[each.name] for each in fields(Recipe)})
     own = {each.name: question[each.name] for each in fields(Experiment) if each.name != "recipe"}
     return Experiment(**own, recipe=recipe), question
-
-
-def _refuse_other(training: str, lesson: Lesson, facts: Mapping[str, Any], data: str | None) -> None:
-    """Data that is not what the model was trained for is refused before it is taken for tokens it knows."""
-    asked = {name: value for name, value in lesson.facts.items() if name in facts}
-    if data is None and (changed := [name for name, value in asked.items() if facts[name] != value]):
-        raise IsoscopeError(
-            f"the data of {training} is not what it was in training ({', '.join(sorted(changed))}); bring it "
-            "back, or give other data with --data."
-        )
 
 
 @lru_cache(maxsize=1)

@@ -48,12 +48,7 @@ class Recipe:
     compiled: bool = False
 
     def rate_at(self, step: int) -> float:
-        """The rate of the update that follows `step` others.
-
-        >>> recipe = Recipe(steps=100, rate=1.0, warmup=10)
-        >>> recipe.rate_at(0), recipe.rate_at(10), round(recipe.rate_at(100), 3)
-        (0.1, 1.0, 0.1)
-        """
+        """The rate of the update that follows `step` others."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -76,11 +71,8 @@ class Training:
         self.optimiser = torch.optim.AdamW(
             model.parameters(),
             lr=torch.tensor(recipe.rate, device=self.device) if self._on_gpu else recipe.rate,
-            betas=(0.9, 0.95),
-            weight_decay=recipe.decay,
-            fused=True,
-            capturable=self._on_gpu,
-        )
+            betas=(0.9, 0.95), weight_decay=recipe.decay, fused=True, capturable=self._on_gpu
+        )  # fmt: skip
         self.done = 0
         self._learn = Replayed(self._step) if self._on_gpu and not recipe.compiled else self._step
         self._run: Callable[[Tensor], Tensor] = torch.compile(model) if recipe.compiled else model
@@ -179,16 +171,14 @@ class Training:
 
     def _where(self, step: int) -> tuple[str, str]:
         """What went wrong at a step, and what was the first in it that is not finite."""
-        found: list[str] = []
-        for name, weight in self.model.named_parameters():
-            if not bool(weight.isfinite().all()):
-                found.append(f"the weight {name}")
+        weights = dict(self.model.named_parameters())
+        found = [f"the weight {name}" for name, each in weights.items() if not bool(each.isfinite().all())]
         self.optimiser.zero_grad()
         with _noting(self.model, found):
             loss = self._loss(self._batch(step))
         loss.backward()  # type: ignore[no-untyped-call]
         finite = bool(loss.isfinite())
-        for name, weight in self.model.named_parameters():
+        for name, weight in weights.items():
             if weight.grad is not None and not bool(weight.grad.isfinite().all()):
                 found.append(f"the gradient of {name}" if finite else "the loss or a penalty")
         what = "gradient is no number" if finite else f"loss is {loss.item()}"
@@ -206,12 +196,7 @@ def _noting(model: nn.Module, found: list[str]) -> Iterator[None]:
 
         return look
 
-    hooks = [
-        part.register_forward_hook(note(f"what leaves {name or 'the model'}"))
-        for name, part in model.named_modules()
-    ]
-    try:
+    with ExitStack() as hooks:
+        for name, part in model.named_modules():
+            hooks.enter_context(part.register_forward_hook(note(f"what leaves {name or 'the model'}")))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

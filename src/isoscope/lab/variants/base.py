@@ -55,13 +55,11 @@ class Given:
         product = query @ key.mT
         return (scale * at_least_single(product)).masked_fill(~self.visible, -torch.inf)
 
-    def softmax(self, query: Tensor, key: Tensor, scale: float | None = None) -> Tensor:
-        """The values mixed as softmax attention does, without the matrix; `scale` is 1/√e unless given."""
+    def softmax(self, query: Tensor, key: Tensor) -> Tensor:
+        """The values mixed as softmax attention does, without the matrix."""
         mask = None if self.counts is None else self.visible
         causal = self.causal and mask is None
-        return F.scaled_dot_product_attention(
-            query, key, self.value, attn_mask=mask, is_causal=causal, scale=scale
-        )
+        return F.scaled_dot_product_attention(query, key, self.value, attn_mask=mask, is_causal=causal)
 
     def weighed(self, query: Tensor, key: Tensor, weights_of: Weigh) -> Tensor:
         """The values weighed by another map of the same scores, told to whoever measures."""
@@ -76,11 +74,7 @@ class Given:
 
 
 def seeing(weights_of: Weigh) -> Weigh:
-    """The same map, with weights of zero where a row sees no key: a softmax of nothing is NaN.
-
-    >>> seeing(lambda scores: scores.softmax(-1))(torch.full((1, 2), -torch.inf)).tolist()
-    [[0.0, 0.0]]
-    """
+    """The same map, with weights of zero where a row sees no key: a softmax of nothing is NaN."""
 
     def of(scores: Tensor) -> Tensor:
         blind = scores.isneginf().all(-1, keepdim=True)

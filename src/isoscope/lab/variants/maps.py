@@ -1,4 +1,4 @@
-"""Other maps from scores to weights than the softmax: without competition, capped, with room for none."""
+"""Other maps from scores to weights than the softmax: without competition, capped, sparse, with a sink."""
 
 from __future__ import annotations
 
@@ -47,11 +47,7 @@ def off_by_one(scores: Tensor) -> Tensor:
 
 
 def with_sink(scores: Tensor, logit: Tensor) -> Tensor:
-    """e^s / (e^logit + Σ e^s), `logit` broadcasting to [h, t, 1].
-
-    >>> with_sink(torch.zeros(1, 1, 1, 3), torch.zeros(1, 1, 1)).sum().item()
-    0.75
-    """
+    """e^s / (e^logit + Σ e^s), `logit` broadcasting to [h, t, 1]."""
     total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logit.to(scores))
     return (scores - total).exp()
 
@@ -66,3 +62,41 @@ class LearntSink(nn.Module):
     def forward(self, given: Given) -> Tensor:
         """Mix the values, [b, h, t, e]."""
         return given.weighed(given.query, given.key, lambda scores: with_sink(scores, self.logit))
+
+
+def sparsemax(scores: Tensor) -> Tensor:
+    """The point of the simplex that is nearest to each row of `scores` [..., s]; −inf stays at zero.
+
+    p_j = max(s_j − τ, 0) (Martins & Astudillo 2016).
+    """
+    scores = _from_top(scores)
+    ranked = scores.sort(-1, descending=True).values
+    rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
+    seen = ranked > -torch.inf
+    total = ranked.masked_fill(~seen, 0).cumsum(-1) - 1
+    support = (seen & (rank * ranked > total)).sum(-1, keepdim=True)  # the largest k with k·s_(k) > Σ − 1
+    threshold = total.gather(-1, support - 1) / support
+    return (scores - threshold).clamp_min(0)
+
+
+def entmax(scores: Tensor) -> Tensor:
+    """The weights max(s/2 − τ, 0)² that add up to one, exactly, by sorting; −inf stays at zero.
+
+    α-entmax at α = 1.5 (Peters, Niculae & Martins 2019). Among the k largest, with mean m and mean square m₂
+    of s/2: τ = m − √((1 − k(m₂ − m²))/k).
+    """
+    half = _from_top(scores) / 2
+    ranked = half.sort(-1, descending=True).values
+    rank = torch.arange(1, half.shape[-1] + 1, device=half.device)
+    seen = ranked > -torch.inf
+    shown = ranked.masked_fill(~seen, 0)
+    mean = shown.cumsum(-1) / rank
+    spread = rank * (shown.square().cumsum(-1) / rank - mean.square())
+    threshold = mean - ((1 - spread) / rank).clamp_min(1e-12).sqrt()  # √0 has no gradient
+    support = (seen & (threshold <= ranked)).sum(-1, keepdim=True)
+    return (half - threshold.gather(-1, support - 1)).clamp_min(0).square()
+
+
+def _from_top(scores: Tensor) -> Tensor:
+    """Scores with their largest at zero: neither map cares, and sums stay small."""
+    return scores - scores.amax(-1, keepdim=True).detach()

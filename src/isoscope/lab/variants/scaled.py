@@ -1,4 +1,4 @@
-"""Softmax attention, which the others are compared to, and with queries or keys scaled before it."""
+"""Softmax attention, which the others are compared to; scaled queries or keys before it, a gate behind it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ class Softmax(nn.Module):
 
 
 class LogLength(Softmax):
-    """s = log v · q·k/√e, v the number of keys that the query sees: as sharp on long sequences as on short.
-
-    Log 2 where it sees one, which then has all the weight anyway.
-    """
+    """s = log v · q·k/√e, v the number of keys that the query sees: as sharp on long sequences as short."""
 
     def forward(self, given: Given) -> Tensor:
         """Mix the values, [b, h, t, e]."""
-        visible = given.visible.sum(-1, keepdim=True).clamp_min(2)
+        visible = given.visible.sum(-1, keepdim=True).clamp_min(2)  # a lone key has all anyway
         query = at_least_single(given.query)
         return given.softmax((query * visible.to(query).log()).to(given.value), given.key)
 
@@ -57,3 +54,17 @@ class Temperature(nn.Module):
     def forward(self, given: Given) -> Tensor:
         """Mix the values, [b, h, t, e]."""
         return given.softmax((self.logarithm.exp() * given.query).to(given.value), given.key)
+
+
+class Gated(nn.Module):
+    """softmax attention ⊙ σ(x W_g), a gate for every dimension of every head."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.gate = nn.Linear(place.width, place.width)
+
+    def forward(self, given: Given) -> Tensor:
+        """Mix the values, [b, h, t, e]."""
+        mixed = given.softmax(given.query, given.key)
+        b, h, t, e = mixed.shape
+        return mixed * self.gate(given.hidden).sigmoid().view(b, t, h, e).transpose(1, 2)

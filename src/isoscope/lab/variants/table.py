@@ -11,11 +11,9 @@ from isoscope.lab.variants.base import Place
 from isoscope.lab.variants.centred import CentredQueries
 from isoscope.lab.variants.convolution import Convolution
 from isoscope.lab.variants.differential import Differential
-from isoscope.lab.variants.gated import Gated
-from isoscope.lab.variants.maps import LearntSink, by, capped, off_by_one, sigmoid
-from isoscope.lab.variants.scaled import LogLength, QueryKeyNorm, Softmax, Temperature
+from isoscope.lab.variants.maps import LearntSink, by, capped, entmax, off_by_one, sigmoid, sparsemax
+from isoscope.lab.variants.scaled import Gated, LogLength, QueryKeyNorm, Softmax, Temperature
 from isoscope.lab.variants.sigma import SigmaLinear
-from isoscope.lab.variants.sparse import entmax, sparsemax
 
 
 @dataclass(frozen=True)
@@ -46,3 +44,4 @@ VARIANTS = (
     Variant("log-length", LogLength, "s = log v·q·k/√e", "as sharp on long sequences as on short"),
     Variant("convolution", Convolution, "o_t = Σ w_i ⊙ v_{t−i}", "a control without attention"),
 )  # fmt: skip
+WITHOUT_ATTENTION = ("convolution",)  # controls: there is no entropy to drive them to

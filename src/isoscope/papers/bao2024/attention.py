@@ -7,19 +7,17 @@ from itertools import product
 import pandas as pd
 
 from isoscope.papers.bao2024.models import DEEP, DEEP_LOCATER, deep
-from isoscope.papers.bao2024.reading import PUBLIC, at_end, looked, public, unread, with_public
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking
+from isoscope.papers.bao2024.reading import PUBLIC, at_end, beside, looked, public, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, kept
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots
 from isoscope.papers.workshop import Workshop
 from isoscope.results.points import points_frame
-from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import Chart, Series
 
 AGREEMENTS = ("propagation_agreement", "softmax_agreement")
 WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to staying where they are (0)
 CURVES = {"predicted": "ρ(t), predicted", "softmax": "attention of a walk", "measured": "attention, measured"}
-_KEPT = (*AGREEMENTS, "regime_density", FAILED)
 
 
 def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -36,13 +34,13 @@ def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
 def experiment(workshop: Workshop) -> Found:
     """How far every head’s attention agrees."""
     rows, curves = _read(workshop)
-    return Found(rows[rows["measure"].isin(_KEPT)].reset_index(drop=True), curves)
+    return Found(kept(rows, rows["measure"].isin((*AGREEMENTS, "regime_density"))), curves)
 
 
 def experiment_walk(workshop: Workshop) -> Found:
     """How walk-like what enters every layer is."""
     rows, _ = _read(workshop)
-    return Found(rows[rows["measure"].isin(["walk_slope", FAILED])].reset_index(drop=True))
+    return Found(kept(rows, rows["measure"] == "walk_slope"))
 
 
 def excess(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -59,7 +57,8 @@ def judge(rows: pd.DataFrame) -> Verdict:
     if len(own):
         more = over_seeds(excess(own, "propagation_agreement"))
         found.append(is_above(more, 0))
-        plain, true = (_agreement(own, measure) for measure in AGREEMENTS)
+        heads = own[own["head"].notna()]
+        plain, true = (heads[heads["measure"] == measure] for measure in AGREEMENTS)
         narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
         said = (
             "Measured attention agrees with ρ(t) of the head’s own W by a Spearman of "
@@ -71,10 +70,6 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f"piecewise-linear one changes the agreement by {paired(by_seed(plain), by_seed(true)).said}."
         )
     return with_public(rows, found, said, details, _public)
-
-
-def _agreement(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    return rows[(rows["measure"] == measure) & rows["head"].notna()]
 
 
 def _public(rows: pd.DataFrame, name: str) -> Verdict:
@@ -105,40 +100,33 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
     """Agreement of the heads of a model with what its own W predicts, against others’ or by the softmax."""
-    place = ["revision", "layer", "head"]
-    both, x, y = _agreement(rows[rows["model"] == name], "propagation_agreement"), "null", "value"
+    own = rows[(rows["model"] == name) & rows["head"].notna()]
+    both, x, y = own[own["measure"] == "propagation_agreement"], "null", "value"
     if against == "softmax":
-        other = _agreement(rows[rows["model"] == name], "softmax_agreement")
-        both = both.merge(other[[*place, "value"]], on=place, suffixes=("", "_other"))
-        x, y = "value", "value_other"
+        both, x, y = beside(own, *AGREEMENTS, ["revision", "layer", "head"]), "value", "value_other"
     return dots(name, both.dropna(subset=[x, y]), x, y, "{revision}, layer {layer}, head {head}")
 
 
 def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
     own = points[(points["layer"] == layer) & (points["head"] == head)]
-    lines = []
-    for key, name in CURVES.items():
-        part = own[own["series"] == key]
-        if len(part):
-            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
-            lines.append(Series(name, x, y))
+    parts = {name: own[own["series"] == key] for key, name in CURVES.items()}
+    lines = [
+        Series(name, part["x"].tolist(), part["y"].tolist()) for name, part in parts.items() if len(part)
+    ]
     title, levels = f"The {which} head: layer {layer}, head {head}", ((1.0, "even"),)
     return [Chart(title, "t/T", "ρ, or density of attention", lines, levels=levels)] if lines else []
 
 
 def judge_walk(rows: pd.DataFrame) -> Verdict:
     """The slope must be nearer to 1 than to 0, over seeds; in public models over layers."""
-    own = _slopes(rows[rows["model"] == DEEP])
-    found = over_seeds(own)
-    parts = [is_above(found, WALKS, "The slope of log E‖x_{t+s} − x_t‖² on log s, mean over layers,")]
-    for name in PUBLIC:
-        part = _slopes(rows[rows["model"] == name])
-        if len(part):
-            parts.append(
-                is_above(over(part["value"].tolist()), WALKS, f"That of {name}, over its layers (nominal),")
-            )
-    said = " ".join(part.said for part in parts) + lacking(rows)
-    return all_of([*parts, *unread(rows)], said)
+    found = over_seeds(_slopes(rows[rows["model"] == DEEP]))
+    own = is_above(found, WALKS, "The slope of log E‖x_{t+s} − x_t‖² on log s, mean over layers,")
+    return with_public(rows, [own], own.said, "", _public_walk)
+
+
+def _public_walk(rows: pd.DataFrame, name: str) -> Verdict:
+    slopes = over(_slopes(rows)["value"].tolist())
+    return is_above(slopes, WALKS, f"That of {name}, over its layers (nominal),")
 
 
 def _slopes(rows: pd.DataFrame) -> pd.DataFrame:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
-
 import pandas as pd
 
 from isoscope.papers.bao2024.heads import along_steps
 from isoscope.papers.bao2024.models import SHALLOW, STRENGTH, TARGET
 from isoscope.papers.bao2024.penalty import asked_of, of_arm
-from isoscope.papers.bao2024.reading import Look, at_end, looked
+from isoscope.papers.bao2024.reading import at_end, beside, looked
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
 from isoscope.papers.intervals import by_seed, correlation, over, over_seeds, paired
 from isoscope.papers.lines import curves, dots, series
@@ -19,7 +16,10 @@ from isoscope.results.reading import Reading
 from isoscope.show.charts import Chart
 
 ALONG = "along training"
-OF_TRAINING = ("normalised_entropy", "rank_residual")
+TITLES = {"normalised_entropy": "Normalised entropy", "rank_residual": "Rank residual"}
+OF_TRAINING = tuple(TITLES)
+_PLACE = ["revision", "step", "layer"]
+_VALUES = [*_PLACE, "value", "value_other"]
 OF_WEIGHTS = ("spectral_norm", "spectrum_variance")
 
 MARGIN = 0.02  # how much lower the rank residual may be with LocAteR before it counts as lower
@@ -29,27 +29,16 @@ def experiment(workshop: Workshop) -> Found:
     """Entropy, rank residual and spectral norm, by layer: along training, and at its end with LocAteR."""
     asked = [*workshop.along_training(ALONG), *asked_of(workshop, [(STRENGTH, TARGET)])]
     ended, lost = workshop.train(asked)
-    parts: list[pd.DataFrame] = []
-    looks: list[Look] = []
-    for each in ended:
-        steps: Literal["all", "last"] = "all" if each.name == ALONG else "last"
-        parts.append(each.read(OF_TRAINING, steps=steps))
-        looks.append((along_steps if each.name == ALONG else at_end)(each, workshop.device))
+    parts = [each.read(OF_TRAINING, steps="all" if each.name == ALONG else "last") for each in ended]
+    looks = [(along_steps if each.name == ALONG else at_end)(each, workshop.device) for each in ended]
     for rows, _ in looked(workshop, looks):
         parts.append(rows[rows["measure"].isin(OF_WEIGHTS) & rows["head"].isna()])
     return Found(pd.concat([*parts, lost], ignore_index=True))
 
 
-def _beside(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Two measures side by side at every layer and step of each seed."""
-    place = ["revision", "step", "layer"]
-    one, two = (rows.loc[rows["measure"] == name, [*place, "value"]] for name in (first, second))
-    return one.merge(two, on=place, suffixes=("", "_other")).dropna()
-
-
 def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
     """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
-    both = _beside(rows[rows["model"] == ALONG], first, second)
+    both = beside(rows[rows["model"] == ALONG], first, second, _PLACE).dropna(subset=_VALUES)
     pairs = [(part["value"].tolist(), part["value_other"].tolist()) for _, part in both.groupby("revision")]
     return over([correlation(*pair).value for pair in pairs])
 
@@ -88,7 +77,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
     entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
     said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
     parts = [is_below(norm, 0), is_above(entropy, 0), is_above(residual, -MARGIN)]
-    return replace(all_of(parts, said + lacking(rows)), details=" ".join(told))
+    return all_of(parts, said + lacking(rows), " ".join(told))
 
 
 def _shapes(rows: pd.DataFrame) -> list[str]:
@@ -100,26 +89,21 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The three along training by layer, the plane of two of them, and the ends with LocAteR."""
     whole = rows[(rows["model"] == ALONG) & (rows["step"].fillna(0) > 0) & (rows["layer"].fillna(0) > 0)]
     charts = []
-    for measure, title, log in (
-        ("normalised_entropy", "Normalised entropy", False),
-        ("rank_residual", "Rank residual", False),
-        ("spectral_norm", "Spectral norm of W, mean over heads", True),
-    ):
+    for measure, title in {**TITLES, "spectral_norm": "Spectral norm of W, mean over heads"}.items():
         lines = curves(whole[whole["measure"] == measure], "step", "layer")
-        charts.append(Chart(title, "step", "", lines, log_x=True, log_y=log, ordered=True))
-    both = _beside(whole, "normalised_entropy", "spectral_norm")
+        charts.append(Chart(title, "step", "", lines, log_x=True, log_y=measure not in TITLES, ordered=True))
+    both = beside(whole, "normalised_entropy", "spectral_norm", _PLACE).dropna(subset=_VALUES)
     clouds = [
         dots(f"layer {layer}", part, "value_other", "value", "{revision}, step {step}")
         for layer, part in both.groupby("layer")
     ]
     title = "Entropy against the spectral norm, all steps"
     charts.append(Chart(title, "‖W‖₂", "", clouds, log_x=True, ordered=True))
-    for measure, title in (("normalised_entropy", "Normalised entropy"), ("rank_residual", "Rank residual")):
+    for measure, title in TITLES.items():
         own = rows[(rows["measure"] == measure) & (rows["layer"].fillna(0) > 0)]
-        lines = []
-        for shape in _shapes(rows):
-            found = [over_seeds(each) for each in _without_and_with(own, shape)]
-            lines.append(series(shape, ["without LocAteR", "with"], found, style="dots"))
+        ends = {shape: map(over_seeds, _without_and_with(own, shape)) for shape in _shapes(rows)}
+        places = ["without LocAteR", "with"]
+        lines = [series(shape, places, list(found), style="dots") for shape, found in ends.items()]
         charts.append(Chart(f"{title} at the end", "", "", lines))
     return charts
 

@@ -8,13 +8,12 @@ import pandas as pd
 
 from isoscope.formatting import short
 from isoscope.lab.train.checkpoints import due
-from isoscope.papers.bao2024.reading import SHARES, Look, is_localised, looked, public, with_public
-from isoscope.papers.claims import Claim, Found, Verdict, is_above
+from isoscope.papers.bao2024.reading import SHARES, Look, beside, is_localised, looked, public, with_public
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, kept
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired
 from isoscope.papers.lines import along, dots
 from isoscope.papers.workshop import Trained, Workshop
-from isoscope.results.reading import Reading
-from isoscope.results.trajectory import FAILED, thinned
+from isoscope.results.trajectory import thinned
 from isoscope.show.charts import Chart, Series
 from isoscope.show.regimes import REGIMES
 
@@ -30,15 +29,14 @@ def experiment(workshop: Workshop) -> Found:
     ended, lost = workshop.train(workshop.along_training(MODEL))
     parts = [rows for rows, _ in looked(workshop, [along_steps(each, workshop.device) for each in ended])]
     every = pd.concat([*parts, lost, public(workshop)], ignore_index=True)
-    kept = every[every["measure"].isin([*KEPT, FAILED])]
-    return Found(kept.reset_index(drop=True), notes=_notes(kept))
+    rows = kept(every, every["measure"].isin(KEPT))
+    return Found(rows, notes=_notes(rows))
 
 
 def along_steps(training: Trained, device: str) -> Look:
     """A training that is read at every step that was kept, and at some of them with its data."""
     steps = due(training.experiment.checkpoints, training.experiment.recipe.steps)
-    some = tuple(thinned(steps, ON_DATA))
-    return Look(training, steps, some, device)
+    return Look(training, steps, tuple(thinned(steps, ON_DATA)), device)
 
 
 def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
@@ -83,17 +81,15 @@ def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the share of each layer; layers are not independent, and the interval is nominal."""
     heads = rows[(rows["measure"] == "trace_on_data") & rows["head"].notna() & rows["value"].notna()]
     shares = heads.assign(value=is_localised(heads).astype(float)).groupby("layer")["value"].mean()
-    found: Reading = over([float(share) for share in shares])
-    return is_above(found, MOST, f"The share of localised heads of {name}, over its layers (nominal),")
+    what = f"The share of localised heads of {name}, over its layers (nominal),"
+    return is_above(over(shares.tolist()), MOST, what)
 
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The plane by weights alone and with data, then shares and lean along training."""
     after = rows[(rows["model"] == MODEL) & (rows["step"].fillna(0) > 0)]
-    shares = [
-        along(after[after["measure"] == name], "step", called)
-        for name, called in zip(SHARES.values(), ("by the weights alone", "increments in"), strict=True)
-    ]
+    names = zip(SHARES.values(), ("by the weights alone", "increments in"), strict=True)
+    shares = [along(after[after["measure"] == name], "step", called) for name, called in names]
     level = ((1.0, "localised above"),)
     lean = along(after[after["measure"] == "lean"], "step", "all heads")
     return [
@@ -108,19 +104,18 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
     heads = rows[rows["head"].notna() & rows["measure"].isin([across, up])]
     ends = heads.groupby("model")["step"].transform("max")
     last = heads[heads["step"].isna() | (heads["step"] == ends)]
-    place = ["model", "revision", "layer", "head"]
-    both = last[last["measure"] == across].merge(
-        last.loc[last["measure"] == up, [*place, "value"]], on=place, suffixes=("", "_up")
-    )
-    both = both[both["value"].notna() & (both["value_up"] > 0)]
+    both = beside(last, across, up, ["model", "revision", "layer", "head"])
+    both = both[both["value"].notna() & (both["value_other"] > 0)]
     both = both.assign(regime=both["tag"].where(both["tag"] != "", "undecided"))
-    lines = []
-    for name in [name for name in REGIMES if name in set(both["regime"])]:
-        part = both[both["regime"] == name]
-        told = "{model} {revision}, layer {layer}, head {head}"
-        lines.append(dots(REGIMES[name].label, part, "value", "value_up", told))
+    told = "{model} {revision}, layer {layer}, head {head}"
+    parts = {name: both[both["regime"] == name] for name in REGIMES}
+    lines = [
+        dots(REGIMES[name].label, part, "value", "value_other", told)
+        for name, part in parts.items()
+        if len(part)
+    ]
     far = float(both["value"].abs().max()) if len(both) else 1.0
-    low = float(both["value_up"].min()) if len(both) else 0.1
+    low = float(both["value_other"].min()) if len(both) else 0.1
     for name, slope in (("sure below", math.sqrt(3 / 7)), ("never above", math.sqrt(3))):
         first = min(far, low / slope)
         right = [first + (far - first) * step / 24 for step in range(25)]

@@ -15,8 +15,7 @@ from isoscope.papers.scales import Size
 from isoscope.papers.workshop import Workshop
 
 TASK = "characters"
-STRENGTH, TARGET = 0.1, 1.0
-"""The setting that decides: the lab's own example, not chosen by what it gives."""
+STRENGTH, TARGET = 0.1, 1.0  # the setting that decides: the lab's own example, not chosen by what it gives
 STRENGTHS = {"laptop": (0.1, 1.0)}
 TARGETS = (0.5, 1.0, 2.0)
 _CROSS = ((0.01, 1.0), (0.1, 0.5), (0.1, 1.0), (0.1, 2.0), (1.0, 1.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,26 +24,22 @@ OF_TRAINING = ("normalised_entropy", "rank_residual")
 OF_WEIGHTS = (VARIANCE, "spectrum_mean", "trace", "frobenius", "spectral_norm")
 OF_DATA = ("propagation_mean", "propagation_range")
 JUDGED = {
-    "perplexity": "Perplexity: change",
-    "normalised_entropy": "Normalised entropy: change",
+    "perplexity": "Perplexity: change", "normalised_entropy": "Normalised entropy: change",
     VARIANCE: "Variance of the eigenvalues: ratio",
-}
-
-
+}  # fmt: skip
 MAIN = f"λ {STRENGTH:g}, τ {TARGET:g}"
 LEFT = 0.35  # where models without LocAteR, which have no τ, are drawn on its axis
 
 
 def asked_of(workshop: Workshop, tried: Sequence[tuple[float, float]]) -> list[Trained]:
     """Every training, without LocAteR and with each of these settings."""
-    found = []
+    found, many = [], deeper(workshop)
     for seed in range(workshop.seeds):
         found.append(_training(workshop, SHALLOW, shallow(workshop, seed, "")))
         for each in tried:
             found.append(_training(workshop, SHALLOW, shallow(workshop, seed, locater(*each)), *each))
-        found.append(_training(workshop, deeper(workshop), deep(workshop, seed, narrow=False)))
-        main = deep(workshop, seed, narrow=True)
-        found.append(_training(workshop, deeper(workshop), main, STRENGTH, TARGET))
+        found.append(_training(workshop, many, deep(workshop, seed, narrow=False)))
+        found.append(_training(workshop, many, deep(workshop, seed, narrow=True), STRENGTH, TARGET))
     return found
 
 
@@ -80,8 +75,7 @@ def experiment(workshop: Workshop) -> Found:
         perplexity = rows[loss].assign(measure="perplexity", value=np.exp(rows.loc[loss, "value"]))
         parts += [rows[~loss], perplexity]
     for rows, _ in looked(workshop, [at_end(each, workshop.device) for each in ended]):
-        mine = rows["measure"].isin([*OF_WEIGHTS, *OF_DATA]) & rows["head"].isna()
-        parts.append(rows[mine])
+        parts.append(rows[rows["measure"].isin([*OF_WEIGHTS, *OF_DATA]) & rows["head"].isna()])
     return Found(pd.concat([*parts, lost], ignore_index=True), notes=(_least(workshop),))
 
 
@@ -100,10 +94,7 @@ def _least(workshop: Workshop) -> str:
 def changes(
     rows: pd.DataFrame, shape: str, strength: str = f"λ {STRENGTH:g}", target: float = TARGET
 ) -> dict[str, Reading]:
-    """What LocAteR changes, by measure: differences of means over layers, paired by seed.
-
-    A variance is multiplied: its interval is of the ratio, by way of logarithms.
-    """
+    """What LocAteR changes, paired by seed: differences of means over layers; of a variance the ratio."""
     found = {}
     for name in JUDGED:
         own = rows[rows["measure"] == name]
@@ -136,12 +127,9 @@ def judge(rows: pd.DataFrame) -> Verdict:
             f" In {shape} {MAIN} multiplies the variance by {own[VARIANCE].said} and changes the others by "
             f"{own['normalised_entropy'].said} and {own['perplexity'].said}."
         )
-    parts = [
-        is_below(found[VARIANCE], 1),
-        is_above(found["normalised_entropy"], 0),
-        is_below(found["perplexity"], 0),
-    ]
-    return replace(all_of(parts, said + lacking(rows)), details=details)
+    entropy, perplexity = is_above(found["normalised_entropy"], 0), is_below(found["perplexity"], 0)
+    parts = [is_below(found[VARIANCE], 1), entropy, perplexity]
+    return all_of(parts, said + lacking(rows), details)
 
 
 def penalised(rows: pd.DataFrame) -> list[tuple[str, str, float]]:
@@ -160,10 +148,9 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         levels = ((float(ratio), "as without"),)
         charts.append(Chart(title, "τ", said, lines, log_x=True, log_y=ratio, levels=levels))
     for measure, title in (
-        ("trace", "tr W, mean over heads"),
-        ("frobenius", "‖W‖_F, mean over heads"),
+        ("trace", "tr W, mean over heads"), ("frobenius", "‖W‖_F, mean over heads"),
         ("propagation_range", "Range of ρ(t), mean over heads"),
-    ):
+    ):  # fmt: skip
         own = rows[rows["measure"] == measure]
         lines = _lines(rows, lambda *arm, own=own: over_seeds(of_arm(own, *arm)))
         for place, shape in enumerate(rows["arm"].unique()):

@@ -9,7 +9,7 @@ head with tr W ≫ 1/T is localised where its own is above 1, and that of a rand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -32,8 +32,7 @@ from isoscope.run.weigh.weighed import weight_measures
 from isoscope.show.regimes import LOCALISED
 
 KIND = "query_key"
-PUBLIC = ("bert", "gpt2", "pythia-160m")
-"""Public models whose heads are read, by name in the zoo."""
+PUBLIC = ("bert", "gpt2", "pythia-160m")  # public models whose heads are read, by name in the zoo
 PUBLIC_LENGTH = 512  # T that regimes of public models are told for
 SHARES = {"trace": "localised_share", "trace_on_data": "localised_share_on_data"}
 _MOMENTS = ("trace", "trace_square", "frobenius")
@@ -51,11 +50,8 @@ class Look:
     @property
     def question(self) -> dict[str, object]:
         """What fixes its rows."""
-        return {
-            "training": self.training.folder.name,
-            "steps": list(self.steps),
-            "on_data": list(self.on_data),
-        }
+        steps = {"steps": list(self.steps), "on_data": list(self.on_data)}
+        return {"training": self.training.folder.name, **steps}
 
 
 def at_end(training: Trained, device: str) -> Look:
@@ -123,9 +119,8 @@ def is_localised(traces: pd.DataFrame) -> pd.Series:
 
 def leans(rows: pd.DataFrame) -> pd.Series:
     """|θ|/2σ of every head of one model at one step."""
-    wide = rows[rows["measure"].isin(_MOMENTS)].pivot_table(
-        index=["layer", "head"], columns="measure", values="value"
-    )
+    moments = rows[rows["measure"].isin(_MOMENTS)]
+    wide = moments.pivot_table(index=["layer", "head"], columns="measure", values="value")
     if set(_MOMENTS) - set(wide.columns):
         return pd.Series(dtype=float)
     square = wide["frobenius"] ** 2 / 3 + wide["trace_square"] / 4
@@ -133,12 +128,9 @@ def leans(rows: pd.DataFrame) -> pd.Series:
 
 
 def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
-    """Rows of the heads of public models, on text; one that cannot be had is a row with the reason.
-
-    What was read is kept among the workshop's models. Empty at a scale that reads no public models.
-    """
+    """Rows of the heads of public models on text, read once; one that cannot be had is a row `failed`."""
     parts = [frame([])]
-    for name in names if workshop.public else ():
+    for name in names if workshop.scale.public else ():
         text = workshop.address("text")
         question: dict[str, object] = {"public": name, "weights": PUBLIC_LENGTH, "data": text}
         folder = workshop.models / f"public-{digest_of(question)}"
@@ -156,24 +148,22 @@ def public(workshop: Workshop, names: Iterable[str] = PUBLIC) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def unread(rows: pd.DataFrame) -> list[Verdict]:
-    """An open verdict where a public model that was asked for could not be had, else none."""
-    lost = set(rows.loc[rows["measure"] == FAILED, "model"]) & set(PUBLIC)
-    return [Verdict(None, "")] if lost else []
+def beside(rows: pd.DataFrame, first: str, second: str, place: list[str]) -> pd.DataFrame:
+    """Rows of a measure, each with another's value at the same place as `value_other`."""
+    other = rows.loc[rows["measure"] == second, [*place, "value"]]
+    return rows[rows["measure"] == first].merge(other, on=place, suffixes=("", "_other"))
 
 
 def with_public(
-    rows: pd.DataFrame,
-    found: Sequence[Verdict],
-    said: str,
-    details: str,
-    judge: Callable[[pd.DataFrame, str], Verdict],
-) -> Verdict:
-    """The verdict on models of the lab and on each public model that was read, every one of which counts."""
+    rows: pd.DataFrame, found: Sequence[Verdict], said: str, details: str,
+    judge: Callable[[pd.DataFrame, str], Verdict]
+) -> Verdict:  # fmt: skip
+    """The verdict on models of the lab and on each public model, open where one is lost."""
     there = measured(rows)
+    lost = set(rows.loc[rows["measure"] == FAILED, "model"]) & set(PUBLIC)
     read = [judge(there[there["model"] == name], name) for name in PUBLIC if (there["model"] == name).any()]
     words = " ".join([said, *(each.said for each in read)]).strip()
-    return replace(all_of([*found, *read, *unread(rows)], words + lacking(rows)), details=details)
+    return all_of([*found, *read, *([Verdict(None, "")] if lost else [])], words + lacking(rows), details)
 
 
 def _keep(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,14 +13,13 @@ from isoscope.lab.contrast.trial import lesson_of
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
-from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, lacking
+from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below, kept, lacking
 from isoscope.papers.intervals import by_seed, over, over_seeds, paired, widened
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Trained, Workshop
 from isoscope.results.reading import Reading
 from isoscope.results.row import frame
-from isoscope.results.trajectory import FAILED
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 STARTS = 12  # seeds of models that are not trained: they cost nothing, and a trace of few heads is noise
 KEPT = ("trace", "frobenius", "spectrum_variance", "spectrum_mean", "lean")
@@ -29,7 +27,6 @@ TITLES = {
     "trace": "|tr W|, mean over heads", "frobenius": "‖W‖_F, mean over heads",
     "spectrum_variance": "Variance of the eigenvalues", "lean": "|tr W|/2σ",
 }  # fmt: skip
-CALLED = {0: "at the start", 1: "trained"}
 
 
 def experiment(workshop: Workshop) -> Found:
@@ -43,7 +40,7 @@ def experiment(workshop: Workshop) -> Found:
     parts = [rows for rows, _ in looked(workshop, looks)]
     parts += workshop.side_by_side(start, [each for each in asked if each.seed >= workshop.seeds])
     rows = pd.concat([*parts, lost], ignore_index=True)
-    return Found(rows[rows["measure"].isin((*KEPT, FAILED))].reset_index(drop=True))
+    return Found(kept(rows, rows["measure"].isin(KEPT)))
 
 
 def start(training: Trained) -> pd.DataFrame:
@@ -77,7 +74,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"[{short(math.exp(wider.low))}, {short(math.exp(wider.high))}], mean over sizes and heads: W grows, "
         "and its mean faster."
     )
-    return replace(all_of(parts, said + lacking(rows)), details=details)
+    return all_of(parts, said + lacking(rows), details)
 
 
 def _of_several_widths(rows: pd.DataFrame) -> str:
@@ -87,9 +84,8 @@ def _of_several_widths(rows: pd.DataFrame) -> str:
 
 def _slope(rows: pd.DataFrame, measure: str) -> Reading:
     """The power of the width with which a mean over heads goes, over seeds."""
-    own = _of(rows, measure)
     found = []
-    for _, part in own.groupby("revision"):
+    for _, part in _of(rows, measure).groupby("revision"):
         means = part.groupby("setting")["value"].mean()
         if len(means) > 1:
             found.append(float(np.polyfit(np.log(means.index), np.log(means), 1)[0]))
@@ -97,8 +93,7 @@ def _slope(rows: pd.DataFrame, measure: str) -> Reading:
 
 
 def _grown(rows: pd.DataFrame) -> Reading:
-    own = _of(rows, "lean")
-    return paired(by_seed(_trained(own, False)), by_seed(_trained(own, True)))
+    return paired(*(by_seed(_trained(_of(rows, "lean"), really)) for really in (False, True)))
 
 
 def _trained(rows: pd.DataFrame, really: bool) -> pd.DataFrame:
@@ -128,10 +123,10 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 def _chart(rows: pd.DataFrame, column: str, measure: str, across: str) -> Chart:
     own = _of(rows, measure)
     x = sorted(rows[column].unique())
-    lines: list[Series] = []
-    for number, name in CALLED.items():
-        part = own[(own["step"] > 0) == bool(number)]
-        lines.append(series(name, x, [over_seeds(part[part[column] == at]) for at in x]))
+    parts = {"at the start": own[own["step"] == 0], "trained": own[own["step"] > 0]}
+    lines = [
+        series(name, x, [over_seeds(part[part[column] == at]) for at in x]) for name, part in parts.items()
+    ]
     return Chart(TITLES[measure], across, "", lines, log_x=True, log_y=True)
 
 

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.papers.bao2024.walks import (
-    GROWING,
-    LOCALISED,
-    MADE,
-    RANKS,
-    SPREADS,
-    TRACED,
-    TRACELESS,
-    Asked,
-    walked,
-)
+from isoscope.papers.bao2024 import walks
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
 from isoscope.papers.intervals import over, over_seeds
 from isoscope.papers.lines import series
@@ -39,17 +28,23 @@ def experiment(workshop: Workshop) -> Found:
     """All W of every seed; a seed has its own W and its own walks."""
     width = workshop.scale.arm.width
     size = min(512, 4 * width), min(16_384, 128 * width)
-    answers = workshop.side_by_side(walked, [Asked(*size, seed) for seed in range(workshop.seeds)])
+    asked = [walks.Asked(*size, seed) for seed in range(workshop.seeds)]
+    answers = workshop.side_by_side(walks.walked, asked)
     rows = [row for each, _ in answers for row in each]
     return Found(frame(rows), points_frame(point for _, each in answers for point in each))
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """Regimes as they should be at the longest T, the closed form close, only a narrow spectrum localised."""
-    inside, outside = (_named(rows, f"propagation_{where}") for where in ("inside", "outside"))
-    apart = [_difference(rows, name, GROWING[-1]) for name in LOCALISED]
+    longest, names = walks.GROWING[-1], [made.regime for made in walks.MADE]
+    inside, outside = (
+        {name: _of(rows, name, f"propagation_{where}", longest) for name in names}
+        for where in ("inside", "outside")
+    )
+    apart = [_difference(rows, name, longest) for name in walks.LOCALISED]
     error = _worst(rows)
-    narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in (SPREADS[0], SPREADS[-1]))
+    ends = (walks.SPREADS[0], walks.SPREADS[-1])
+    narrow, wide = (_of(rows, f"spread {spread:g}", "localisation") for spread in ends)
     low, high = HALF
     above = [(inside["uniform"], EVEN), (inside["uniform_half"], low), (narrow, APART)]
     above += [(each, APART) for each in apart]
@@ -57,11 +52,11 @@ def judge(rows: pd.DataFrame) -> Verdict:
     parts = [*(is_above(*each) for each in above), *(is_below(*each) for each in below)]
     told = ", ".join(
         f"{REGIMES[name].label} {short(inside[name].value)} against {short(outside[name].value)}"
-        for name in LOCALISED
+        for name in walks.LOCALISED
     )
-    few = _of(rows, f"{TRACED}, rank 2", "propagation_error")
+    few = _of(rows, f"{walks.TRACED}, rank 2", "propagation_error")
     said = (
-        f"At T = {GROWING[-1]} ρ inside and outside of the stretch of a regime is: {told}. With "
+        f"At T = {longest} ρ inside and outside of the stretch of a regime is: {told}. With "
         f"tr W = 1 the late half exceeds the early by {narrow.said} where the spectrum is narrow and by "
         f"{wide.said} where it is wide. The Gaussian form is off by at most {error.said} where it is taken."
     )
@@ -70,13 +65,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
         f"{inside['uniform_half'].said}, nowhere {inside['vanishing'].said}. The Gaussian form fails at low "
         f"rank: by {few.said} for a multiple of a projection on two dimensions."
     )
-    return replace(all_of(parts, said), details=details)
-
-
-def _named(rows: pd.DataFrame, measure: str) -> dict[str, Reading]:
-    """By regime, at the longest T."""
-    own = rows[(rows["measure"] == measure) & (rows["n"] == GROWING[-1])]
-    return {made.regime: over_seeds(own[own["model"] == made.regime]) for made in MADE}
+    return all_of(parts, said, details)
 
 
 def _difference(rows: pd.DataFrame, name: str, length: int) -> Reading:
@@ -86,14 +75,15 @@ def _difference(rows: pd.DataFrame, name: str, length: int) -> Reading:
     return over((wide["propagation_inside"] - wide["propagation_outside"]).tolist())
 
 
-def _of(rows: pd.DataFrame, model: str, measure: str) -> Reading:
-    return over_seeds(rows[(rows["model"] == model) & (rows["measure"] == measure)])
+def _of(rows: pd.DataFrame, model: str, measure: str, length: int | None = None) -> Reading:
+    own = rows[(rows["model"] == model) & (rows["measure"] == measure)]
+    return over_seeds(own if length is None else own[own["n"] == length])
 
 
 def _worst(rows: pd.DataFrame) -> Reading:
     """The largest mean error of W for which the closed form is taken in every seed."""
     taken = rows[rows["measure"] == "closed_form"].groupby("model")["value"].min()
-    names = [*taken[taken == 1].index, *(made.regime for made in MADE)]
+    names = [*taken[taken == 1].index, *(made.regime for made in walks.MADE)]
     own = rows[(rows["measure"] == "propagation_error") & rows["model"].isin(names)]
     each = [over_seeds(part) for _, part in own.groupby(["model", "n"])]
     return max(each, key=lambda found: found.value)
@@ -101,12 +91,20 @@ def _worst(rows: pd.DataFrame) -> Reading:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """ρ(t) of every regime, how it comes about as T grows, localisation lost, and the error by rank."""
-    grown, alike = ([_growth(rows, name, what) for name in LOCALISED] for what in (_difference, _likeness))
-    spread = _by(rows, [f"spread {each:g}" for each in SPREADS], "spectrum_variance", "localisation")
-    off = [_by_rank(rows, name) for name in (TRACED, TRACELESS)]
+    grown, alike = [], []
+    for name in walks.LOCALISED:
+        lengths, label = [float(length) for length in walks.GROWING], REGIMES[name].label
+        grown.append(series(label, lengths, [_difference(rows, name, length) for length in walks.GROWING]))
+        likeness = [_of(rows, name, "softmax_likeness", length) for length in walks.GROWING]
+        alike.append(series(label, lengths, likeness))
+    spread = _by(rows, [f"spread {each:g}" for each in walks.SPREADS], "spectrum_variance", "localisation")
+    off = []
+    for name in (walks.TRACED, walks.TRACELESS):
+        models = [arm for rank in walks.RANKS if (arm := f"{name}, rank {rank}") in set(rows["model"])]
+        off.append(_by(rows, models, "query_key_rank", "propagation_error", name))
     return [
-        _profiles(points, LOCALISED, "ρ(t) where attention localises"),
-        _profiles(points, [made.regime for made in MADE if not made.trace], "ρ(t) where it does not"),
+        _profiles(points, walks.LOCALISED, "ρ(t) where attention localises"),
+        _profiles(points, [made.regime for made in walks.MADE if not made.trace], "ρ(t) where it does not"),
         Chart("Inside less outside, as T grows", "T", "difference of ρ", grown, log_x=True,
               levels=((APART, "localised above"),)),
         Chart("With tr W = 1: localisation lost as the spectrum widens", "variance of the eigenvalues",
@@ -120,38 +118,22 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
     """Simulation as dots on the line of the closed form."""
-    own = points[(points["picture"] == "profile") & (points["layer"] == GROWING[-1])]
+    own = points[(points["picture"] == "profile") & (points["layer"] == walks.GROWING[-1])]
     lines = []
     ways: tuple[tuple[str, Literal["line", "dots"]], ...] = (("closed form", "line"), ("simulated", "dots"))
     for name in names:
         for how, style in ways:
             part = own[own["series"] == f"{name}, {how}"]
-            x, y = ([float(value) for value in part[column]] for column in ("x", "y"))
-            told = [how] * len(x)
-            lines.append(Series(REGIMES[name].label, x, y, style=style, told=told))
-    return Chart(title, "t/T", "ρ", lines, remark=f"T = {GROWING[-1]}; lines closed form, dots simulated")
-
-
-def _likeness(rows: pd.DataFrame, name: str, length: int) -> Reading:
-    """How like the piecewise-linear attention is to the softmax, at this T."""
-    own = rows[(rows["model"] == name) & (rows["n"] == length)]
-    return over_seeds(own[own["measure"] == "softmax_likeness"])
-
-
-def _growth(rows: pd.DataFrame, name: str, read: Callable[[pd.DataFrame, str, int], Reading]) -> Series:
-    found = [read(rows, name, length) for length in GROWING]
-    return series(REGIMES[name].label, [float(length) for length in GROWING], found)
+            x, y = part["x"].tolist(), part["y"].tolist()
+            lines.append(Series(REGIMES[name].label, x, y, style=style, told=[how] * len(x)))
+    return Chart(
+        title, "t/T", "ρ", lines, remark=f"T = {walks.GROWING[-1]}; lines closed form, dots simulated"
+    )
 
 
 def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: str = "tr W = 1") -> Series:
     x = [_of(rows, model, across).value for model in models]
     return series(name, x, [_of(rows, model, up) for model in models])
-
-
-def _by_rank(rows: pd.DataFrame, name: str) -> Series:
-    there = set(rows["model"])
-    models = [arm for rank in RANKS if (arm := f"{name}, rank {rank}") in there]
-    return _by(rows, models, "query_key_rank", "propagation_error", name)
 
 
 CLAIM = Claim(

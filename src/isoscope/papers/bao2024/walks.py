@@ -6,20 +6,13 @@ and ‖W‖_F² ≈ θ²/d + s². A row of these has its number of positions T a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from isoscope.geometry.propagation import (
-    attention_profiles,
-    is_gaussian,
-    profile_agreement,
-    regime,
-    signal_propagation,
-    simulate_propagation,
-)
+from isoscope.geometry import propagation
 from isoscope.geometry.spectra import Factors, QkSpectrum, factors
 from isoscope.kernels.spectra import qk_spectrum
 from isoscope.results.points import Points
@@ -51,14 +44,10 @@ class Made:
 
 
 MADE = (
-    Made("late", 1.0, 0.1),
-    Made("early", -1.0, 0.1),
-    Made("middle", 6.0, 0.1),
-    Made("middle_early", -6.0, 0.1),
-    Made("uniform", 0.0, 0.05, shrinks=True),
-    Made("uniform_half", 0.0, 0.05),
-    Made("vanishing", 0.0, 60.0),
-)
+    Made("late", 1.0, 0.1), Made("early", -1.0, 0.1), Made("middle", 6.0, 0.1),
+    Made("middle_early", -6.0, 0.1), Made("uniform", 0.0, 0.05, shrinks=True),
+    Made("uniform_half", 0.0, 0.05), Made("vanishing", 0.0, 60.0)
+)  # fmt: skip
 LOCALISED = tuple(made.regime for made in MADE if made.trace)
 
 
@@ -112,18 +101,18 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
     found = {
         "propagation_inside": float(both.simulated[inside].mean()),
         "propagation_error": both.error,
-        "regime_named": float(regime(*_moments(both.spectrum), length)[0] == made.regime),
+        "regime_named": float(propagation.regime(*_moments(both.spectrum), length)[0] == made.regime),
     }
     if made.regime in LOCALISED:
         found["propagation_outside"] = float(both.simulated[~inside].mean())
-        true, linear = attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
-        found["softmax_likeness"] = float(profile_agreement(linear.value, true.value).spearman)
+        true, linear = propagation.attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
+        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value).spearman)
     x = (both.places / length).tolist()
     points = [
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())
         for how, values in (("simulated", both.simulated), ("closed form", both.closed))
     ]
-    return [_row(made.regime, asked, length, *one) for one in found.items()], points
+    return _rows(made.regime, asked, length, found), points
 
 
 def _spread(spread: float, asked: Asked) -> list[Row]:
@@ -136,10 +125,10 @@ def _spread(spread: float, asked: Asked) -> list[Row]:
         "spectrum_variance": float(both.spectrum.variance),
         "frobenius": float(both.spectrum.frobenius_square.sqrt()),
     }
-    return [_row(f"spread {spread:g}", asked, length, *one) for one in found.items()]
+    return _rows(f"spread {spread:g}", asked, length, found)
 
 
-def _few(rank: int, name: str, asked: Asked) -> Iterator[Row]:
+def _few(rank: int, name: str, asked: Asked) -> list[Row]:
     """The largest error of the closed form over sizes of W, and whether it would be taken."""
     traced = name == TRACED
     each = [
@@ -149,10 +138,9 @@ def _few(rank: int, name: str, asked: Asked) -> Iterator[Row]:
     found = {
         "propagation_error": max(both.error for both in each),
         "query_key_rank": float(each[0].spectrum.effective_rank),
-        "closed_form": float(is_gaussian(each[0].spectrum)),
+        "closed_form": float(propagation.is_gaussian(each[0].spectrum)),
     }
-    for one in found.items():
-        yield _row(f"{name}, rank {rank}", asked, WALKED, *one)
+    return _rows(f"{name}, rank {rank}", asked, WALKED, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +160,11 @@ class _Both:
 
 def _both(parts: Factors, length: int, asked: Asked) -> _Both:
     places = torch.linspace(1, length, min(PLACES, length)).round().long()
-    drawn = simulate_propagation(parts, length, walks=asked.walks, seed=asked.seed, positions=places)
+    drawn = propagation.simulate_propagation(
+        parts, length, walks=asked.walks, seed=asked.seed, positions=places
+    )
     spectrum = qk_spectrum(parts.query, parts.key, scale=1.0)
-    closed = signal_propagation(*_moments(spectrum), length)[0, places - 1]
+    closed = propagation.signal_propagation(*_moments(spectrum), length)[0, places - 1]
     return _Both(places, spectrum, drawn.value[0], closed)
 
 
@@ -191,6 +181,7 @@ def within(made: Made, u: Tensor) -> Tensor:
     return (u > low) & (u <= high)
 
 
-def _row(model: str, asked: Asked, length: int, measure: str, value: float) -> Row:
-    row = Row.at("", model, f"seed {asked.seed}", None, KIND, None, None, measure, Reading(value, length))
-    return replace(row, arm=model, seed=asked.seed)
+def _rows(model: str, asked: Asked, length: int, found: Mapping[str, float]) -> list[Row]:
+    at = ("", model, f"seed {asked.seed}", None, KIND, None, None)
+    rows = [Row.at(*at, measure, Reading(value, length)) for measure, value in found.items()]
+    return [replace(row, arm=model, seed=asked.seed) for row in rows]

@@ -30,14 +30,10 @@ class Arm:
 
 
 ARMS = (
-    Arm("characters, causal", "characters"),
-    Arm("sub-words, causal", "subwords"),
-    Arm("sub-words, masked", "masked"),
-    Arm("image patches", "images"),
-    Arm("sound frames", "frames"),
-    Arm("CNN, BatchNorm", "images", "cnn", "batch"),
-    Arm("CNN, no norm", "images", "cnn", "none"),
-)
+    Arm("characters, causal", "characters"), Arm("sub-words, causal", "subwords"),
+    Arm("sub-words, masked", "masked"), Arm("image patches", "images"), Arm("sound frames", "frames"),
+    Arm("CNN, BatchNorm", "images", "cnn", "batch"), Arm("CNN, no norm", "images", "cnn", "none")
+)  # fmt: skip
 PUBLIC = (
     *("bert", "roberta", "gpt2", "t5", "character-bert", "canine-s", "canine-c", "manta-lm", "byt5"),
     *("wav2vec2", "hubert", "whisper", "vit", "beit", "mit", "deit"),
@@ -61,8 +57,7 @@ def trainings(workshop: Workshop, arms: Iterable[Arm]) -> list[Trained]:
 
 def states(workshop: Workshop) -> pd.DataFrame:
     """Rows of every layer of every model: of the lab at the last step of training, or of the public ones."""
-    if workshop.public:
+    if workshop.scale.public:
         return workshop.all_observed((*PUBLIC, *CONVOLUTIONAL), STATES)
     ended, lost = workshop.train(trainings(workshop, ARMS))
-    parts = [each.read(STATES) for each in ended]
-    return pd.concat([*parts, lost], ignore_index=True)
+    return pd.concat([*(each.read(STATES) for each in ended), lost], ignore_index=True)

@@ -30,7 +30,7 @@ MEASURES = (AS_IS, WITHOUT, RANDOM, BESIDE, f"{BESIDE}_without_drift", "drift_sh
 
 def experiment(workshop: Workshop) -> Found:
     """Attention as it is, without the mean query and without a random vector, in every layer."""
-    if workshop.public:
+    if workshop.scale.public:
         return Found(workshop.all_observed(PUBLIC, MEASURES))
     ended, lost = workshop.train(trainings(workshop, [arm for arm in ARMS if arm.attends]))
     parts = workshop.side_by_side(partial(read, workshop.device), ended)
@@ -47,9 +47,9 @@ def read(device: str, training: Trained) -> pd.DataFrame:
 def changes(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """One line a model and seed: the mean over layers of second − first, where both are numbers."""
     own = rows[rows["head"].isna() & rows["measure"].isin((first, second))]
-    wide = own.pivot_table(
-        index=["model", "revision", "kind", "layer"], columns="measure", values="value", sort=False
-    ).reindex(columns=[first, second])
+    place = ["model", "revision", "kind", "layer"]
+    wide = own.pivot_table(index=place, columns="measure", values="value", sort=False)
+    wide = wide.reindex(columns=[first, second])
     each = (wide[second] - wide[first]).dropna().rename("value")
     return each.groupby(["model", "revision"], sort=False).mean().reset_index()
 

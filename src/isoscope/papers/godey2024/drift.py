@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Literal
 
 import pandas as pd
@@ -60,13 +61,12 @@ def correlations(rows: pd.DataFrame) -> pd.DataFrame:
 def _of(model: str, revision: str, part: pd.DataFrame) -> list[Row]:
     at = ("", model, revision, None, KIND, None, None)
     rows = []
-    for kind in _KINDS:
-        for of in _OF:
-            x, y = part[of].tolist(), part["A"].tolist()
-            each = correlation(x, y, kind)
-            p = getattr(stats, f"{kind}r")(x, y).pvalue if each.bounded else float("nan")
-            note = f"nominal: p = {short(float(p), 2)}, layers are not independent"
-            rows.append(Row.at(*at, f"{kind}_{of}", replace(each, null=0.0, note=note)))
+    for kind, of in product(_KINDS, _OF):
+        x, y = part[of].tolist(), part["A"].tolist()
+        each = correlation(x, y, kind)
+        p = getattr(stats, f"{kind}r")(x, y).pvalue if each.bounded else math.nan
+        note = f"nominal: p = {short(float(p), 2)}, layers are not independent"
+        rows.append(Row.at(*at, f"{kind}_{of}", replace(each, null=0.0, note=note)))
     gap = float((part["A"] - part["relative_drift"] ** 2).abs().mean())
     return [*rows, Row.at(*at, GAP, Reading(gap, len(part), note="mean of |A − relative drift²|"))]
 
@@ -103,16 +103,14 @@ def _table(rows: pd.DataFrame) -> str:
         table = [[means.get(f"{kind}_{of}", math.nan) for kind in _KINDS] for of in _OF]
         each = (" and ".join(short(float(value), 2) for value in values) for values in table)
         told.append(f"{model} {', '.join(each)}")
-    return (
-        "Spearman's and Pearson's with the drift, then both with the relative drift, by model: "
-        f"{'; '.join(told)}."
-    )
+    what = "Spearman's and Pearson's with the drift, then both with the relative drift, by model"
+    return f"{what}: {'; '.join(told)}."
 
 
 def judge_convolutional(rows: pd.DataFrame) -> Verdict:
     """The correlation with the drift must be lower in each CNN than in Transformers; public ones are one."""
-    own = _correlations(rows)
-    own = own[(own["measure"] == "spearman_drift") & own["value"].notna() & (own["model"] != POOLED)]
+    every = _correlations(rows)
+    own = every[(every["measure"] == "spearman_drift") & every["value"].notna() & (every["model"] != POOLED)]
     convolves = own["model"].isin(NO_ATTENTION)
     transformers = own[~convolves]
     said = "Spearman's correlation of the mean cosine with the drift over layers is "
@@ -124,19 +122,16 @@ def judge_convolutional(rows: pd.DataFrame) -> Verdict:
             for model, part in own[convolves].groupby("model", sort=False)
         }
     else:
-        values = transformers["value"].tolist(), own[convolves]["value"].tolist()
-        each = {"CNNs": apart(*values)}
+        each = {"CNNs": apart(transformers["value"].tolist(), own[convolves]["value"].tolist())}
     told = [f"by {found.said} in {model}" for model, found in each.items()]
     rest = f"from that it differs {listed(told)}" if told else "no CNN was measured"
     verdict = all_of([is_below(found, 0.0) for found in each.values()], f"{said}; {rest}.")
-    relative = _correlations(rows)
-    relative = relative[relative["measure"] == "spearman_relative_drift"]
-    names = {str(name) for name in relative["model"]} - {POOLED}
-    sides = (names & set(NO_ATTENTION), names - set(NO_ATTENTION))
-    with_relative = [replicated(relative[relative["model"].isin(side)]) for side in sides]
+    relative = every[(every["measure"] == "spearman_relative_drift") & (every["model"] != POOLED)]
+    convolves = relative["model"].isin(NO_ATTENTION)
+    inside, outside = replicated(relative[convolves]), replicated(relative[~convolves])
     details = (
-        f"With the relative drift it is {with_relative[0].said} in CNNs and {with_relative[1].said} in "
-        "Transformers: it decides nothing here, since the paper speaks of the drift."
+        f"With the relative drift it is {inside.said} in CNNs and {outside.said} in Transformers: it decides "
+        "nothing here, since the paper speaks of the drift."
     )
     return Verdict(verdict.held, verdict.said + lacking(rows), details)
 
@@ -176,8 +171,8 @@ def _within(rows: pd.DataFrame) -> list[Chart]:
     own = own[own["model"] != POOLED]
     names = list(dict.fromkeys(map(str, own["model"])))
     charts = []
-    for measure, title in (("spearman_drift", "drift"), ("spearman_relative_drift", "relative drift")):
-        mine = own[own["measure"] == measure]
+    for of in _OF:
+        mine, title = own[own["measure"] == f"spearman_{of}"], of.replace("_", " ")
         each = {name: over(mine[mine["model"] == name]["value"].tolist()) for name in names}
         found = [series(name, [name], [within(one, -1, 1)], "dots") for name, one in each.items()]
         named = f"Spearman's correlation with the {title}, within a model"

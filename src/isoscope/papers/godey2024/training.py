@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -30,7 +29,11 @@ AXES = {"shared": "Shared axes", "centred": "Centred axes", "random": "Random ax
 NAMES = {"query": "queries", "key": "keys"}
 _PULL = ("query_key_cosine", "query_relative_drift", "key_relative_drift")
 RARE = 0.05  # a sign that a smaller share of the heads has does not occur
-_BOUNDS = {"score_std": (0, math.inf), "normalised_entropy": (0, 1), "mean_cosine_between": (-1, 1)}
+_ALONG = {
+    "score_std": ("Std of the scores within rows", (0, math.inf)),
+    "normalised_entropy": ("Normalised entropy", (0, 1)),
+    "mean_cosine_between": ("Mean cosine between sequences", (-1, 1)),
+}
 OF_HEADS = ("query_relative_drift", "key_relative_drift", "query_key_cosine", "query_key_product")
 OF_SITES = (
     "normalised_entropy", "score_std", "largest_score", "mean_cosine_between", "loss", "query_drift",
@@ -74,14 +77,13 @@ def judge_drift(rows: pd.DataFrame) -> Verdict:
     """Both drifts must grow, q̄ and k̄ be more parallel than chance, and both signs occur."""
     query, key = (paired(*ends(rows, f"{what}_relative_drift")) for what in ("query", "key"))
     size, rarer, chance = cosines(rows)
-    parts = [is_above(query, 0), is_above(key, 0)]
-    parts += [is_above(size, chance), is_above(rarer, RARE)]
+    parts = [is_above(query, 0), is_above(key, 0), is_above(size, chance), is_above(rarer, RARE)]
     said = (
         f"Along training the relative drift of queries changes by {query.said} and of keys by {key.said}, "
         f"mean over heads; at the end |cos| of mean query and mean key is {size.said} (chance "
         f"{short(chance)}), and the rarer sign has a share of {rarer.said} of the heads."
     )
-    return replace(all_of(parts, said + lacking(rows)), details=_peaks(rows))
+    return all_of(parts, said + lacking(rows), _peaks(rows))
 
 
 def _peaks(rows: pd.DataFrame) -> str:
@@ -107,23 +109,16 @@ def judge_scores(rows: pd.DataFrame) -> Verdict:
 def draw_drift(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Drifts along the steps, the cosine of every head, and the clouds of one."""
     rows = _after_none(rows)
-    drifts = [
-        along(rows[rows["measure"] == f"{what}_relative_drift"], "step", name, (0, 1))
-        for what, name in NAMES.items()
-    ]
-    norms = [along(rows[rows["measure"] == f"{what}_drift"], "step", name) for what, name in NAMES.items()]
+    drifts, norms = [], []
+    for what, name in NAMES.items():
+        drifts.append(along(rows[rows["measure"] == f"{what}_relative_drift"], "step", name, (0, 1)))
+        norms.append(along(rows[rows["measure"] == f"{what}_drift"], "step", name))
     own = rows[(rows["measure"] == "query_key_cosine") & rows["value"].notna()]
     own = own[own["revision"] == own["revision"].min()] if len(own) else own
-    lines = [
-        Series(
-            f"layer {layer}",
-            [float(step) for step in part["step"]],
-            part["value"].tolist(),
-            style="thin",
-            told=[f"layer {layer}, head {head}"] * len(part),
-        )
-        for (layer, head), part in own.sort_values("step").groupby(["layer", "head"])
-    ]
+    lines = []
+    for (layer, head), part in own.sort_values("step").groupby(["layer", "head"]):
+        steps, told = part["step"].astype(float).tolist(), [f"layer {layer}, head {head}"] * len(part)
+        lines.append(Series(f"layer {layer}", steps, part["value"].tolist(), style="thin", told=told))
     cosine = "cos(mean query, mean key), every head of one seed"
     return [
         Chart("Relative drift, mean over heads", "step", "", drifts, log_x=True),
@@ -137,13 +132,9 @@ def draw_scores(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Scores and entropy along the steps, a curve a layer; the loss and the mean cosine beside them."""
     rows = _after_none(rows)
     charts = []
-    for measure, title in (
-        ("score_std", "Std of the scores within rows"),
-        ("normalised_entropy", "Normalised entropy"),
-        ("mean_cosine_between", "Mean cosine between sequences"),
-    ):
+    for measure, (title, bounds) in _ALONG.items():
         own = rows[(rows["measure"] == measure) & rows["layer"].notna() & (rows["layer"] > 0)]
-        lines = curves(own, "step", "layer", _BOUNDS[measure])
+        lines = curves(own, "step", "layer", bounds)
         charts.append(Chart(title, "step", "", lines, log_x=True, ordered=True))
     loss = along(rows[rows["measure"] == "loss"], "step", "loss")
     return [*charts, Chart("Loss on what is held out", "step", "nats", [loss], log_x=True)]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from isoscope.lab.block.block import Setting, Unit, read_unit, units
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, is_below
-from isoscope.papers.intervals import over, paired
+from isoscope.papers.intervals import by_seed, over, paired
 from isoscope.papers.lines import series
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
@@ -42,26 +42,21 @@ def read(setting: Setting, unit: Unit) -> pd.DataFrame:
     return frame(row for row in rows if row.head is None)
 
 
-def change(
-    rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str
-) -> tuple[Reading, float, float]:
+def change(rows: pd.DataFrame, norm: str, measure: str) -> tuple[Reading, float, float]:
     """What the largest bias changes against none, paired by seed; and both biases."""
-    found = _at(rows, norm, kind, layer, measure)
-    ends = sorted(found["bias"].unique())
-    first, last = (
-        dict(found[found["bias"] == end].groupby("revision")["value"].mean())
-        for end in ends[:: len(ends) - 1]
-    )
-    return paired(first, last), float(ends[0]), float(ends[-1])
+    found = _at(rows, norm, measure)
+    least, most = found["bias"].min(), found["bias"].max()
+    first, last = (by_seed(found[found["bias"] == end]) for end in (least, most))
+    return paired(first, last), float(least), float(most)
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """Under post-norm: cosine of what leaves, spread of scores and largest weight up, entropy down."""
-    cosine, none, most = change(rows, "post", "layer", 1, "mean_cosine")
+    cosine, none, most = change(rows, "post", "mean_cosine")
     where = f"from a bias of norm {none:g} to {most:g} the mean cosine of what leaves changes by"
-    score, _, _ = change(rows, "post", "attention", 1, "score_std")
-    entropy, _, _ = change(rows, "post", "attention", 1, "normalised_entropy")
-    weight, _, _ = change(rows, "post", "attention", 1, "largest_weight")
+    score, _, _ = change(rows, "post", "score_std")
+    entropy, _, _ = change(rows, "post", "normalised_entropy")
+    weight, _, _ = change(rows, "post", "largest_weight")
     parts = [is_above(cosine, 0), is_above(score, 0), is_below(entropy, 0), is_above(weight, 0)]
     said = (
         f"Under post-norm, {where} {cosine.said}, the std of the scores within rows by {score.said}, "
@@ -72,7 +67,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def judge_pre(rows: pd.DataFrame) -> Verdict:
     """Under pre-norm the entropy must rise with the bias."""
-    entropy, none, most = change(rows, "pre", "attention", 1, "normalised_entropy")
+    entropy, none, most = change(rows, "pre", "normalised_entropy")
     what = f"Under pre-norm, the change of normalised entropy from a bias of norm {none:g} to {most:g}"
     return is_above(entropy, 0.0, what)
 
@@ -88,17 +83,17 @@ def draw_pre(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 
 
 def _chart(rows: pd.DataFrame, norm: str, measure: str) -> Chart:
-    kind, title = _SHOWN[measure]
-    own = _at(rows, norm, kind, 1, measure)
+    own = _at(rows, norm, measure)
     biases = sorted(own["bias"].unique())
     found = [over(own[own["bias"] == bias]["value"].tolist()) for bias in biases]
     line = series(f"{norm}-norm", biases, found)
-    return Chart(title, "norm of the bias", "", [line], log_y=measure == "smallest_weight")
+    return Chart(_SHOWN[measure][1], "norm of the bias", "", [line], log_y=measure == "smallest_weight")
 
 
-def _at(rows: pd.DataFrame, norm: str, kind: str, layer: int, measure: str) -> pd.DataFrame:
-    own = rows[(rows["kind"] == kind) & (rows["measure"] == measure) & (rows["layer"] == layer)]
-    return own[own["arm"] == norm].rename(columns={"arm": "norm", "setting": "bias"})
+def _at(rows: pd.DataFrame, norm: str, measure: str) -> pd.DataFrame:
+    """What leaves the block, or its attention: both are at layer 1."""
+    mine = (rows["kind"] == _SHOWN[measure][0]) & (rows["measure"] == measure) & (rows["layer"] == 1)
+    return rows[mine & (rows["arm"] == norm)].rename(columns={"arm": "norm", "setting": "bias"})
 
 
 _METHOD = (

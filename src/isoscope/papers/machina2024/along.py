@@ -7,6 +7,7 @@ that says why, the others are not asked for, and it is read as it is published w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from isoscope.papers.machina2024.weighing import weigh_checkpoint
 from isoscope.papers.workshop import Trained, Workshop, is_kept
 from isoscope.results.points import points_frame
 from isoscope.results.row import frame
-from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import thinned
 from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
@@ -58,19 +59,16 @@ class Asked:
 
 def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and points of every model at every checkpoint that is weighed."""
-    if workshop.public:
+    if workshop.scale.public:
         return _public(workshop), pd.DataFrame()
     made, most = arms(workshop), plan_of(workshop).weighed
     ended, lost = workshop.train(made)
-    asked = [
-        Asked(each, workshop.models / f"weighed-{each.experiment.digest}", most, workshop.device)
-        for each in ended
-    ]
+    folders = [workshop.models / f"weighed-{each.experiment.digest}" for each in ended]
+    asked = [Asked(*each, most, workshop.device) for each in zip(ended, folders, strict=True)]
     workshop.side_by_side(weigh_training, [each for each in asked if not _whole(each)])
     parts = [_read(each) for each in asked]
-    return pd.concat([*(rows for rows, _ in parts), lost], ignore_index=True), pd.concat(
-        [points_frame([]), *(points for _, points in parts)], ignore_index=True
-    )
+    rows = pd.concat([*(rows for rows, _ in parts), lost], ignore_index=True)
+    return rows, pd.concat([points_frame([]), *(points for _, points in parts)], ignore_index=True)
 
 
 def weigh_training(asked: Asked) -> None:
@@ -78,11 +76,12 @@ def weigh_training(asked: Asked) -> None:
     experiment = asked.training.experiment
     lesson = lesson_of(experiment)
     counts = _counted(experiment, lesson)
-    folder = _open(asked.out, experiment.name, {"weighed": experiment.fixed(), **lesson.facts})
+    question = {"weighed": experiment.fixed(), **lesson.facts}
+    folder = open_run(asked.out, new_run("weights", experiment.name, question, ()))
     steps = asked.steps
     halfway = open_weights(asked.training.at(steps[len(steps) // 2], asked.device).module).final_norm()
     for step in steps:
-        if folder.has(_unit(step)):
+        if folder.has(f"step {step}"):
             continue
         model = asked.training.at(step, asked.device)
         edits: dict[str, Norm] = {} if halfway is None else {EARLIER: halfway}
@@ -91,7 +90,7 @@ def weigh_training(asked: Asked) -> None:
         rows = [found.rows]
         if step == steps[-1]:
             rows.append(_by_frequency(model, experiment, lesson))
-        folder.write(_unit(step), pd.concat(rows, ignore_index=True).assign(step=step), {}, found.points)
+        folder.write(f"step {step}", pd.concat(rows, ignore_index=True).assign(step=step), {}, found.points)
 
 
 def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.DataFrame:
@@ -116,7 +115,7 @@ def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
     arm, steps = asked.training, asked.steps
     kept = read_run(asked.out)
     own, hidden = arm.named(kept.frame()), arm.read((*HIDDEN, "loss"), steps=steps)
-    points = kept.points(_unit(steps[-1])) if arm.seed == 0 else kept.points("none")
+    points = kept.points(f"step {steps[-1]}") if arm.seed == 0 else kept.points("none")
     pictures = arm.name + ", " + points["kind"] + ", " + points["series"]
     drawn = points.drop(columns="unit").assign(picture=pictures)
     return pd.concat([own, hidden], ignore_index=True), drawn
@@ -132,19 +131,11 @@ def _public(workshop: Workshop) -> pd.DataFrame:
             for step in steps or (None,):
                 found.append(public_rows(workshop, name, step))
         except IsoscopeError as reason:
-            alone = [] if found or not steps else _published(workshop, name)
-            lost = f"{name}, along training" if found or alone else name
-            found += [*alone, failed(lost, str(reason))]
+            with suppress(IsoscopeError):  # a folder of published weights has no checkpoints, but its end
+                found += [public_rows(workshop, name, None)] if steps and not found else []
+            found.append(failed(f"{name}, along training" if found else name, str(reason)))
         parts += found
     return pd.concat(parts, ignore_index=True)
-
-
-def _published(workshop: Workshop, name: str) -> list[pd.DataFrame]:
-    """A model at its end, where its checkpoints cannot be had: a folder of published weights has none."""
-    try:
-        return [public_rows(workshop, name, None)]
-    except IsoscopeError:
-        return []
 
 
 def public_rows(workshop: Workshop, name: str, step: int | None) -> pd.DataFrame:
@@ -159,17 +150,10 @@ def public_rows(workshop: Workshop, name: str, step: int | None) -> pd.DataFrame
         found = weigh_checkpoint(model, weights, open_data(address, model, seed=0))
         seen = observe(model, address, measures=(*HIDDEN, *BY_FREQUENCY), layers="layer.*,output")
         rows = pd.concat([found.rows, frame(seen.rows())], ignore_index=True)
-        _open(path, name, question).write(name, rows, {})
+        open_run(path, new_run("weights", name, question, ())).write(name, rows, {})
     return read_run(path).frame(name).assign(model=name, revision="", step=step).astype({"step": "Int64"})
 
 
-def _open(path: Path, title: str, question: dict[str, object]) -> RunFolder:
-    return open_run(path, new_run("weights", title, question, ()))
-
-
-def _unit(step: int) -> str:
-    return f"step {step}"
-
-
 def _whole(asked: Asked) -> bool:
-    return is_kept(asked.out) and all(map(read_run(asked.out).has, map(_unit, asked.steps)))
+    units = [f"step {step}" for step in asked.steps]
+    return is_kept(asked.out) and all(map(read_run(asked.out).has, units))

@@ -21,8 +21,7 @@ SIZES = tuple(f"pythia-{size}" for size in ("70m", "160m", "410m", "1b", "1.4b",
 """The public models of one recipe and several sizes, by name in the zoo."""
 CONTRASTS = ("gpt-neox-20b", "falcon-7b", "opt-6.7b", "crystalcoder", "amber")
 """Public models of other recipes, read at their end alone."""
-STEPS = MACHINA_STEPS
-"""The 21 checkpoints of every size."""
+STEPS = MACHINA_STEPS  # the 21 checkpoints of every size
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, kept
 from isoscope.papers.machina2024.along import EARLIER, along_training
 from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side
-from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, levels, pick
+from isoscope.papers.machina2024.judging import brief, changes, concluded, levels, pick
 from isoscope.papers.machina2024.weighing import I_OWN
 from isoscope.papers.workshop import Workshop
 from isoscope.run.weigh.norm_stages import BEFORE, OUTPUT, SCALED, STANDARDISED, WITHOUT_BIAS, WITHOUT_WEIGHT
@@ -22,7 +22,7 @@ EDITS[f"norm_{EARLIER}"] = "γ, β from halfway"
 def experiment(workshop: Workshop) -> Found:
     """The stages of the final norm of every model along training, and its edits."""
     rows, _ = along_training(workshop)
-    return Found(chosen(rows, rows["kind"].str.startswith("norm")))
+    return Found(kept(rows, rows["kind"].str.startswith("norm")))
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
@@ -48,15 +48,13 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         over_steps(rows, "norm", "drift_removed_by_bias", "Share of the drift that β removes"),
     ]
     for measure, title in (
-        (COSINE, "Mean cosine by stage"),
-        ("relative_drift", "Relative drift by stage"),
-        ("isoscore", "IsoScore by stage"),
-        (I_OWN, "I of the hidden states by stage"),
-    ):
+        (COSINE, "Mean cosine by stage"), ("relative_drift", "Relative drift by stage"),
+        ("isoscore", "IsoScore by stage"), (I_OWN, "I of the hidden states by stage"),
+    ):  # fmt: skip
         places = {name: pick(rows, kind, measure) for kind, name in STAGES.items()}
-        charts.append(side_by_side(title, places, remark="last checkpoint"))
+        charts.append(side_by_side(title, places))
     edits = {name: pick(rows, kind, COSINE) for kind, name in EDITS.items()}
-    return drawn(*charts, side_by_side("Mean cosine after edits", edits, remark="last checkpoint"))
+    return drawn(*charts, side_by_side("Mean cosine after edits", edits))
 
 
 CLAIM = Claim(

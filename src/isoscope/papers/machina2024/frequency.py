@@ -14,7 +14,6 @@ from torch import Tensor
 
 from isoscope.measures.table import choose
 from isoscope.results.reading import Reading
-from isoscope.run.weigh.frequency import frequency_readings
 from isoscope.stats.seen import mix
 from isoscope.stats.types import Types
 
@@ -66,11 +65,6 @@ def as_types(matrix: Tensor, counts: Tensor) -> Types:
     pointing = torch.where(norm > 0, mine, 0.0)
     sums = (rows * mine[:, None], norm * mine, pointing, unit * mine[:, None], pointing**2)
     return Types(often.sum(), kept, mine, *sums, (unit**2).sum(1) * mine**2)
-
-
-def rows_by_frequency(matrix: Tensor, counts: Tensor) -> dict[str, Reading]:
-    """A and relative drift of the rows by band, and Spearman's correlations of frequency."""
-    return {**bands(matrix, counts), **frequency_readings(matrix, counts)}
 
 
 def bands(matrix: Tensor, counts: Tensor) -> dict[str, Reading]:

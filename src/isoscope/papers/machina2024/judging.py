@@ -15,7 +15,6 @@ from isoscope.formatting import short, spread
 from isoscope.papers.claims import Verdict, all_of, lacking
 from isoscope.papers.intervals import over, paired
 from isoscope.results.reading import Reading
-from isoscope.results.trajectory import FAILED
 
 PUBLIC = "the public models"
 
@@ -35,24 +34,19 @@ def pick(
     return found[(found["step"] == end).fillna(False) | (found["step"].isna() & (at == "last"))]
 
 
-def chosen(rows: pd.DataFrame, which: pd.Series) -> pd.DataFrame:
-    """These rows, and those of what failed."""
-    return rows[which | (rows["measure"] == FAILED)].reset_index(drop=True)
-
-
-def by_group(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> Values:
+def by_group(rows: pd.DataFrame) -> Values:
     """One value a seed (of the lab), or a model (of the public ones), by group."""
     found: Values = {}
     for (model, revision), own in rows.groupby(["model", "revision"], sort=False):
         seeded = own["seed"].notna().all()
         group, key = (str(model), str(revision)) if seeded else (PUBLIC, str(model))
-        found.setdefault(group, {})[key] = float(own["value"].agg(statistic))
+        found.setdefault(group, {})[key] = float(own["value"].mean())
     return found
 
 
-def levels(rows: pd.DataFrame, statistic: Literal["mean", "max"] = "mean") -> dict[str, Reading]:
+def levels(rows: pd.DataFrame) -> dict[str, Reading]:
     """The interval of every group."""
-    return {group: over(list(own.values())) for group, own in by_group(rows, statistic).items()}
+    return {group: over(list(own.values())) for group, own in by_group(rows).items()}
 
 
 def changes(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, Reading]:
@@ -86,11 +80,7 @@ def concluded(
 
 
 def told(found: Mapping[str, Reading]) -> str:
-    """Every group with its interval.
-
-    >>> told({"width 32": Reading(0.5, 3, low=0.25, high=0.75)})
-    'width 32 0.5 [0.25, 0.75]'
-    """
+    """Every group with its interval."""
     return ", ".join(f"{group} {each.said}" for group, each in found.items()) or "nothing"
 
 

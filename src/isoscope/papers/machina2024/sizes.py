@@ -6,13 +6,13 @@ import math
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, lacking, measured
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, kept, lacking, measured
 from isoscope.papers.intervals import correlation, of_row, over_seeds, paired, widened
 from isoscope.papers.lines import at_place, curves, series
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES
-from isoscope.papers.machina2024.drawing import drawn, over_steps
-from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, pick, told
+from isoscope.papers.machina2024.drawing import END, drawn, over_steps
+from isoscope.papers.machina2024.judging import brief, by_group, concluded, pick, told
 from isoscope.papers.machina2024.weighing import I_OWN, I_UNIT, OUTPUT, OUTPUTS, PARAMETERS, TIED
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
@@ -20,7 +20,6 @@ from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine_between"
 STATES = ("layer", "output")
-_LAST = "last checkpoint"
 NEAR = 0.1  # a mean cosine below it is called isotropic here, as above it godey2024 calls it anisotropic
 
 
@@ -28,12 +27,12 @@ def experiment(workshop: Workshop) -> Found:
     """Hidden states and the output matrix of every model along training."""
     rows, _ = along_training(workshop)
     own = rows["measure"].isin((COSINE, I_OWN, I_UNIT, PARAMETERS, "relative_drift", "loss"))
-    return Found(chosen(rows, own & rows["kind"].isin((*STATES, *OUTPUTS, "model", "training"))))
+    return Found(kept(rows, own & rows["kind"].isin((*STATES, *OUTPUTS, "model", "training"))))
 
 
 def judge_size(rows: pd.DataFrame) -> Verdict:
     """I(W) of the output must rise with size, at unit norm too, and hidden states' mean cosine fall."""
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
+    sizes = _sizes(rows)
     asked = ((OUTPUT, I_OWN), (OUTPUT, I_UNIT), ("output", COSINE))
     matrix, unit, states = (_with_size(pick(rows, *what), sizes) for what in asked)
     names = sorted(sizes, key=lambda name: sizes[name])
@@ -47,12 +46,12 @@ def judge_size(rows: pd.DataFrame) -> Verdict:
     return concluded(parts, said, rows, {})
 
 
-def _sizes(rows: pd.DataFrame) -> list[tuple[object, pd.Series]]:
+def _sizes(rows: pd.DataFrame) -> dict[str, float]:
     """Parameters of the models that differ in size alone: tied ones and other recipes are left out."""
     own = pick(rows, "model", PARAMETERS)
     others = {*CONTRASTS, *rows.loc[rows["kind"] == TIED, "model"]}
-    own = own[~own["model"].isin(others)]
-    return list(own.groupby("model", sort=False)["value"])
+    means = own[~own["model"].isin(others)].groupby("model", sort=False)["value"].mean()
+    return {str(model): float(mean) for model, mean in means.items()}
 
 
 def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Reading:
@@ -68,10 +67,7 @@ def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Reading:
 
 
 def judge_existence(rows: pd.DataFrame) -> Verdict:
-    """Held where the largest mean cosine of one trained model is surely low, not where none of them is.
-
-    One of several is enough, so that surely is by intervals for as many looks.
-    """
+    """Held where one trained model is surely isotropic everywhere, by intervals for as many looks."""
     there = measured(rows)
     own = pick(there, STATES, COSINE)
     found = {str(model): _largest(part) for model, part in own.groupby("model", sort=False)}
@@ -94,21 +90,17 @@ def _largest(rows: pd.DataFrame) -> Reading:
 
 def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Both against size at the end, and the loss that each size came to."""
-    sizes = {str(model): float(own.mean()) for model, own in _sizes(rows)}
-    wanted = (
-        ("I(W) of the output", OUTPUT, I_OWN),
-        ("The same at unit norm", OUTPUT, I_UNIT),
+    sizes = _sizes(rows)
+    charts = []
+    for title, kind, measure in (
+        ("I(W) of the output", OUTPUT, I_OWN), ("The same at unit norm", OUTPUT, I_UNIT),
         ("Mean cosine of the last hidden states", "output", COSINE),
         ("Loss on held-out text", "training", "loss"),
-    )
-    charts = []
-    for title, kind, measure in wanted:
-        own = pick(rows, kind, measure)
-        each = {name: own[own["model"] == name] for name in sizes}
-        dots = [
-            series(name, [sizes[name]], [at_place(mine)], "dots") for name, mine in each.items() if len(mine)
-        ]
-        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark=_LAST))
+    ):  # fmt: skip
+        each = dict(list(pick(rows, kind, measure).groupby("model")))
+        there = [name for name in sizes if name in each]
+        dots = [series(name, [sizes[name]], [at_place(each[name])], "dots") for name in there]
+        charts.append(Chart(title, "parameters", "", dots, log_x=True, remark=END))
     return drawn(*charts)
 
 
@@ -117,7 +109,7 @@ def draw_existence(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     own = pick(rows, "layer", COSINE)
     level = ((NEAR, "isotropic below"),)
     return drawn(
-        Chart("Mean cosine by layer", "layer", "", curves(own, "layer"), levels=level, remark=_LAST),
+        Chart("Mean cosine by layer", "layer", "", curves(own, "layer"), levels=level, remark=END),
         over_steps(rows, "output", COSINE, "Mean cosine behind the last norm"),
         over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_below
+from isoscope.papers.claims import Claim, Found, Verdict, is_below, kept
 from isoscope.papers.intervals import widened
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side
 from isoscope.papers.machina2024.frequency import BANDS, OF_FREQUENCY
-from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.judging import brief, changes, concluded, every, levels, pick
 from isoscope.papers.machina2024.weighing import ALONG, GRADIENT, OUTPUTS
 from isoscope.papers.workshop import Workshop
 from isoscope.results.reading import Reading
@@ -18,19 +18,19 @@ from isoscope.show.charts import Chart
 CORRELATION = "frequency_drift_correlation"
 BAND = "mean_cosine_{}"
 ALIKE = 0.05  # a mean cosine that is larger by less is called no larger here
-_SAMPLE = "last checkpoint"
 
 
 def experiment(workshop: Workshop) -> Found:
     """Rows of the output, their gradients and hidden states, by token frequency."""
     rows, _ = along_training(workshop)
     kinds = rows["kind"].isin((*OUTPUTS, GRADIENT, "output", "input_vocabulary"))
-    return Found(chosen(rows, rows["measure"].isin((*OF_FREQUENCY, ALONG)) & kinds))
+    return Found(kept(rows, rows["measure"].isin((*OF_FREQUENCY, ALONG)) & kinds))
 
 
 def judge_matrix(rows: pd.DataFrame) -> Verdict:
     """The theory fails where one of what it foretells is surely the other way; it stands where all is so."""
-    leaning = {group: _turned(each) for group, each in levels(pick(rows, OUTPUTS, CORRELATION)).items()}
+    correlated = pick(rows, OUTPUTS, CORRELATION)
+    leaning = levels(correlated.assign(value=-correlated["value"]))
     matrix, gradient = (_rare_less_frequent(rows, kinds) for kinds in (OUTPUTS, (GRADIENT,)))
     groups = list(dict.fromkeys([*leaning, *matrix, *gradient]))
     parts = [_fails([one[group] for one in (leaning, matrix, gradient) if group in one]) for group in groups]
@@ -48,10 +48,6 @@ def _fails(found: list[Reading]) -> Verdict:
     if any(widened(each, len(found)).below(0) for each in found):
         return Verdict(True, "")
     return Verdict(False if len(found) == 3 and all(each.above(0) for each in found) else None, "")
-
-
-def _turned(each: Reading) -> Reading:
-    return Reading(-each.value, each.n, low=-each.high, high=-each.low)
 
 
 def _rare_less_frequent(rows: pd.DataFrame, kinds: tuple[str, ...]) -> dict[str, Reading]:
@@ -96,7 +92,7 @@ def draw_states(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 def _by_band(rows: pd.DataFrame, kinds: tuple[str, ...], title: str, measure: str = BAND) -> Chart:
     names = {"rare": "rare", "middle": "in between", "frequent": "frequent"}
     places = {names[band]: pick(rows, kinds, measure.format(band)) for band in BANDS}
-    return side_by_side(title, places, remark=_SAMPLE)
+    return side_by_side(title, places)
 
 
 _METHOD = (

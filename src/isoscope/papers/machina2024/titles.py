@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_below
-from isoscope.papers.intervals import correlation, over
+from isoscope.papers.claims import Claim, Found, Verdict, is_below, kept
+from isoscope.papers.intervals import correlation
 from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.drawing import drawn, over_steps
-from isoscope.papers.machina2024.judging import brief, by_group, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.judging import brief, concluded, every, levels, pick
 from isoscope.papers.machina2024.weighing import I_OWN, INPUT, OUTPUTS
 from isoscope.papers.workshop import Workshop
-from isoscope.show.charts import Chart, Series
+from isoscope.show.charts import Chart
 
 COSINE = "mean_cosine"
 
@@ -22,7 +22,7 @@ def experiment(workshop: Workshop) -> Found:
     rows, _ = along_training(workshop)
     states = (rows["measure"] == COSINE) & rows["kind"].isin(("layer", "output"))
     matrices = (rows["measure"] == I_OWN) & rows["kind"].isin((*OUTPUTS, INPUT))
-    return Found(chosen(rows, states | matrices))
+    return Found(kept(rows, states | matrices))
 
 
 def followed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -42,7 +42,7 @@ def _both(rows: pd.DataFrame) -> pd.DataFrame:
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """A must be low where I(W) is high, along training: their rank correlation below 0."""
-    found = {group: over(list(own.values())) for group, own in by_group(followed(rows)).items()}
+    found = levels(followed(rows))
     states, matrices = levels(pick(rows, "output", COSINE)), levels(pick(rows, OUTPUTS, I_OWN))
     said = (
         f"Along training the rank correlation of the hidden states' mean cosine with the output's I(W) is "
@@ -55,23 +55,18 @@ def judge(rows: pd.DataFrame) -> Verdict:
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Paper A's number, this paper's of both matrices, and the one against the other."""
     axes = ("I(W) of the output", "mean cosine of hidden states")
+    inherent = "“Anisotropy is inherent”: hidden states"
+    clouds = []
+    for model, own in _both(rows).groupby("model", sort=False):
+        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
+        clouds.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
     return drawn(
-        over_steps(
-            rows, "output", COSINE, "“Anisotropy is inherent”: hidden states", "mean cosine, last norm"
-        ),
+        over_steps(rows, "output", COSINE, inherent, "mean cosine, last norm"),
         over_steps(rows, OUTPUTS, I_OWN, "“… is not inherent”: I(W) of the output", "I(W)"),
         over_steps(rows, INPUT, I_OWN, "I(W) of the input", "I(W)"),
         over_steps(rows, "layer", COSINE, "Mean cosine, mean over layers"),
-        Chart("One against the other, a dot a checkpoint", *axes, _dots(rows), remark="mean over seeds"),
+        Chart("One against the other, a dot a checkpoint", *axes, clouds, remark="mean over seeds"),
     )
-
-
-def _dots(rows: pd.DataFrame) -> list[Series]:
-    found = []
-    for model, own in _both(rows).groupby("model", sort=False):
-        means = own.groupby("step")[["value", "value_matrix"]].mean().reset_index()
-        found.append(dots(str(model), means, "value_matrix", "value", "step {step}"))
-    return found
 
 
 CLAIM = Claim(

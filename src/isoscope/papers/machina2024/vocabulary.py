@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below
+from isoscope.papers.claims import Claim, Found, Verdict, is_above, is_below, kept
 from isoscope.papers.lines import dots
 from isoscope.papers.machina2024.along import along_training
 from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side, with_null
 from isoscope.papers.machina2024.frequency import OF_FREQUENCY
-from isoscope.papers.machina2024.judging import brief, changes, chosen, concluded, every, levels, pick
+from isoscope.papers.machina2024.judging import brief, changes, concluded, every, levels, pick
 from isoscope.papers.machina2024.weighing import (
     CENTRED,
     I_OWN,
@@ -41,7 +41,7 @@ def experiment(workshop: Workshop) -> Found:
     """Vocabulary matrices of every model along training, in all their forms."""
     rows, points = along_training(workshop)
     kinds = [f"{side}{form}" for side in SIDES for form in ("", CENTRED, WITHOUT_TOP)]
-    return Found(chosen(rows, rows["kind"].isin(kinds) & ~rows["measure"].isin(OF_FREQUENCY)), points)
+    return Found(kept(rows, rows["kind"].isin(kinds) & ~rows["measure"].isin(OF_FREQUENCY)), points)
 
 
 def judge_fall(rows: pd.DataFrame) -> Verdict:
@@ -93,7 +93,7 @@ def draw_fall(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         with_null(over_steps(rows, OUTPUTS, I_UNIT, "The same at unit norm"), rows, OUTPUTS, I_UNIT),
         over_steps(rows, OUTPUTS, "mean_norm", "Mean norm of its rows"),
         over_steps(rows, INPUT, I_OWN, "I(W) of the input"),
-        side_by_side("What the form makes of the output's I(W)", forms, remark="last checkpoint"),
+        side_by_side("What the form makes of the output's I(W)", forms),
     )
 
 
@@ -106,7 +106,7 @@ def draw_sides(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         ("isoscore", "IsoScore of rows"),
     ):  # fmt: skip
         sides = {name: pick(rows, side, measure) for name, side in (("input", INPUT), ("output", OUTPUT))}
-        charts.append(side_by_side(title, sides, untied, "last checkpoint"))
+        charts.append(side_by_side(title, sides, untied))
     return drawn(*charts)
 
 
@@ -117,10 +117,8 @@ def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         title: {name: pick(rows, [f"{side}{form}" for side in sides], I_OWN) for name, form in forms.items()}
         for title, sides in (("the output", OUTPUTS), ("the input", (INPUT,)))
     }
-    charts = [
-        side_by_side(f"I(W) of {title}", found, remark="last checkpoint", at=((NEAR_ONE, "near 1"),))
-        for title, found in places.items()
-    ]
+    level = ((NEAR_ONE, "near 1"),)
+    charts = [side_by_side(f"I(W) of {title}", found, at=level) for title, found in places.items()]
     return drawn(*charts, *_scatters(points))
 
 

@@ -17,18 +17,17 @@ from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Vocabulary, Weights
-from isoscope.papers.machina2024.frequency import Gradient, along_drift, bands, rows_by_frequency
+from isoscope.papers.machina2024.frequency import Gradient, along_drift, bands
 from isoscope.results.points import Points, points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.run.observe.observe import look
 from isoscope.run.weigh.final_norm import FinalNorm
-from isoscope.run.weigh.frequency import added_counts, token_counts
+from isoscope.run.weigh.frequency import added_counts, frequency_readings, token_counts
 from isoscope.run.weigh.vocabulary import weigh_vocabulary
 
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
-OUTPUTS = (OUTPUT, TIED)
-"""The matrix that answers are read by, tied or not: a model has one of them."""
+OUTPUTS = (OUTPUT, TIED)  # the matrix that answers are read by, tied or not: a model has one of them
 I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
 CENTRED, WITHOUT_TOP = "_centred", "_without_top"
 GRADIENT = "output_gradient"
@@ -53,13 +52,9 @@ class Weighed:
 
 
 def weigh_checkpoint(
-    model: Model,
-    weights: Weights,
-    batches: Iterable[object],
-    *,
-    counts: Tensor | None = None,
-    edits: Mapping[str, Norm] | None = None,
-) -> Weighed:
+    model: Model, weights: Weights, batches: Iterable[object],
+    *, counts: Tensor | None = None, edits: Mapping[str, Norm] | None = None
+) -> Weighed:  # fmt: skip
     """Weigh one checkpoint over batches of tokens; `counts` [|V|] of all data where more is known of it."""
     sides = vocabularies(weights)
     output = sides.get(TIED) or sides.get(OUTPUT)
@@ -67,17 +62,17 @@ def weigh_checkpoint(
     norm, own = _pass(model, weights, batches, gradient, edits)
     counts = own if counts is None else counts
     size = sum(weight.numel() for weight in model.module.parameters())
-    rows = [_row("model", PARAMETERS, Reading(float(size), 1))]
+    rows = _rows("model", {PARAMETERS: Reading(float(size), 1)})
     points: list[Points] = []
     for kind, found in sides.items():
         for form in weigh_vocabulary(kind, lambda held=found: held.matrix, seed=0, tick=lambda: None):  # type: ignore[misc]
-            rows += [_row(form.kind, name, form.readings[name]) for name in OF_MATRIX]
+            rows += _rows(form.kind, {name: form.readings[name] for name in OF_MATRIX})
             points += form.picture
         if counts is not None:
-            rows += _rows(kind, rows_by_frequency(found.matrix, counts))
+            rows += _rows(kind, {**bands(found.matrix, counts), **frequency_readings(found.matrix, counts)})
     if output is not None and gradient is not None and gradient.count and counts is not None:
-        rows += _rows(GRADIENT, bands(gradient.mean, counts))
-        rows.append(_row(GRADIENT, ALONG, Reading(along_drift(gradient.mean, output.matrix), gradient.count)))
+        along = Reading(along_drift(gradient.mean, output.matrix), gradient.count)
+        rows += _rows(GRADIENT, {**bands(gradient.mean, counts), ALONG: along})
     if norm is not None:
         seen = norm.observation("", "", None)
         rows += [] if seen is None else [row for row in seen.rows() if row.measure in OF_STAGE]
@@ -96,12 +91,9 @@ def vocabularies(weights: Weights) -> dict[str, Vocabulary]:
 
 
 def _pass(
-    model: Model,
-    weights: Weights,
-    batches: Iterable[object],
-    gradient: Gradient | None,
-    edits: Mapping[str, Norm] | None,
-) -> tuple[FinalNorm | None, Tensor | None]:
+    model: Model, weights: Weights, batches: Iterable[object], gradient: Gradient | None,
+    edits: Mapping[str, Norm] | None
+) -> tuple[FinalNorm | None, Tensor | None]:  # fmt: skip
     """Run the model over the batches: what its final norm does, the gradient of its output, its tokens."""
     known, found = weights.final_norm(), None
     norm: FinalNorm | None = None
@@ -140,8 +132,5 @@ def _fold(gradient: Gradient | None, states: list[Tensor], tokens: Tensor | None
 
 
 def _rows(kind: str, readings: Mapping[str, Reading]) -> list[Row]:
-    return [_row(kind, name, reading) for name, reading in readings.items()]
-
-
-def _row(kind: str, measure: str, reading: Reading) -> Row:
-    return Row.at("", "", "", None, kind, None, None, measure, reading)
+    at = ("", "", "", None, kind, None, None)
+    return [Row.at(*at, measure, reading) for measure, reading in readings.items()]

@@ -27,12 +27,8 @@ from isoscope.sites import Site
 BEFORE = "before"
 REPAIRS = ("centre", "standardise", "abtt", "whiten", "cluster-abtt", "rogue")
 GEOMETRY = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank", "top_share")
-MOST_PAIRED = 2048
-"""Vectors whose pairs are looked at: two million cosines."""
-
-NAMED = 5
-"""Dimensions that are told."""
-
+MOST_PAIRED = 2048  # vectors whose pairs are looked at: two million cosines
+NAMED = 5  # dimensions that are told
 Progress = Callable[[int, int | None], None]
 
 
@@ -51,17 +47,10 @@ def recipes(text: str | None) -> tuple[str, ...]:
 
 
 def advise(
-    given: Halves,
-    tried: Sequence[str] = REPAIRS,
-    *,
-    site: Site | None = None,
-    run: str = "",
-    progress: Progress | None = None,
-) -> Advised:
-    """Fit each repair on one half, and read the other half as it is and repaired.
-
-    A repair that cannot be fitted on these vectors is left out, with its reason among the notes.
-    """
+    given: Halves, tried: Sequence[str] = REPAIRS,
+    *, site: Site | None = None, run: str = "", progress: Progress | None = None
+) -> Advised:  # fmt: skip
+    """Fit each repair on one half, and read the other before and after; what cannot be fitted is a note."""
     site = site or Site("cloud")
     rows, near = _read(given.shown, given.sequences, BEFORE, site)
     rows += [*_dimensions(given), *_health(given, site)]
@@ -87,14 +76,11 @@ def advise(
 def _read(
     half: Half, sequences: bool, name: str, site: Site, before: Tensor | None = None
 ) -> tuple[list[Row], Tensor | None]:
-    """Rows of vectors under one name, and the nearest of each; `before` is who was nearest before a repair.
-
-    Pairs are of the first vectors: they stand in order of a hash, so the first are a sample.
-    """
+    """Rows of vectors under one name, and the nearest of each; `before` is who was so before a repair."""
     measures = (*GEOMETRY, "mean_norm") if name == BEFORE else GEOMETRY
     seen = describe(half.points, sequence=half.unit if sequences else None, measures=measures, name=name)
     rows = [replace(row, kind=site.kind, layer=site.layer) for row in seen.rows()]
-    unit = half.unit[:MOST_PAIRED]
+    unit = half.unit[:MOST_PAIRED]  # vectors stand in order of a hash: the first are a sample
     table = cosines(half.points[:MOST_PAIRED], unit)
     for per_cent, number in quantiles(table, unit).items():
         rows.append(_row(name, site, f"cosine_quantile_{per_cent:02}", number))
@@ -126,15 +112,14 @@ def _health(given: Halves, site: Site) -> list[Row]:
     norm = points.norm(dim=1)
     centred = points - points.mean(0)
     constant = (centred.norm(dim=0) / len(points) ** 0.5) <= fits.SAME * points.mean(0).abs()
+    n, seen = len(points), given.seen
     found = {
-        "norm_variation": (float(norm.std(correction=0) / norm.mean()), len(points)),
-        "constant_dimensions": (float(constant.sum()), len(points)),
-        "dimensions": (float(points.shape[1]), len(points)),
+        "norm_variation": (norm.std(correction=0) / norm.mean(), n),
+        "constant_dimensions": (constant.sum(), n), "dimensions": (points.shape[1], n),
         "copies": (given.copies / given.usable, given.usable),
-        "left_out": (float(given.left_out), given.seen),
-        "no_direction": (float(given.no_direction), given.seen),
-    }
-    return [_row(BEFORE, site, name, Reading(value, n)) for name, (value, n) in found.items()]
+        "left_out": (given.left_out, seen), "no_direction": (given.no_direction, seen),
+    }  # fmt: skip
+    return [_row(BEFORE, site, name, Reading(float(value), of)) for name, (value, of) in found.items()]
 
 
 def _row(model: str, site: Site, measure: str, reading: Reading) -> Row:

@@ -17,23 +17,13 @@ from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
-from isoscope.repair.hubs import (
-    NEAREST,
-    anti_hubs_by_chance,
-    occurrences,
-    skewness_by_chance,
-    skewness_of_moments,
-)
+from isoscope.repair.hubs import NEAREST, by_chance, occurrences, skewness_of_moments
 from isoscope.results.reading import Reading
 from isoscope.stats.intervals import LEVEL, Groups, have_enough, left
 from isoscope.stats.seen import GROUPS, mix
 
-QUANTILES = (1, 5, 25, 50, 75, 95, 99)
-"""Per cent of the pairs that lie below."""
-
-FEWEST_IN_GROUP = 24
-"""Units, so that a group has 276 pairs and its 1 % quantile is not its least."""
-
+QUANTILES = (1, 5, 25, 50, 75, 95, 99)  # per cent of the pairs that lie below
+FEWEST_IN_GROUP = 24  # units, so that a group has 276 pairs and its 1 % quantile is not its least
 MOST_GROUPS, LEAST_GROUPS = 16, 8
 DRAWS = 64
 Floats = NDArray[np.float64]
@@ -45,12 +35,7 @@ def unit_groups(unit: Tensor, many: int = GROUPS) -> Tensor:
 
 
 def cosines(points: Tensor, unit: Tensor) -> Tensor:
-    """The cosine of every pair, [n, n] in float64; −∞ where both are of one unit.
-
-    >>> found = cosines(torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0, 1]))
-    >>> found[0].tolist()
-    [-inf, -inf, 0.0]
-    """
+    """The cosine of every pair, [n, n] in float64; −∞ where both are of one unit."""
     points = points.double()
     pointing = points / points.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
     return (pointing @ pointing.T).masked_fill(unit[:, None] == unit[None, :], -math.inf)
@@ -86,14 +71,7 @@ def nearest(table: Tensor) -> Tensor:
 
 
 def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Reading:
-    """The mean share of a vector's nearest [n, k] that stay among them, with chance k/(n − 1).
-
-    The interval is over vectors that ask, among the same neighbours.
-
-    >>> before, after = torch.tensor([[1, 2], [0, 2]]), torch.tensor([[2, 1], [2, 3]])
-    >>> neighbours_kept(before, after, torch.arange(2)).value
-    0.75
-    """
+    """The mean share of a vector's nearest [n, k] that stay so; the interval is over vectors that ask."""
     n, k = before.shape
     share = (before[:, :, None] == after[:, None, :]).any(2).double().mean(1)
     total, count, units = _by_group(share[:, None], unit)
@@ -103,21 +81,16 @@ def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Reading:
 
 
 def hubs(near: Tensor, unit: Tensor) -> tuple[Reading, Reading]:
-    """Skewness of how often a vector is among the nearest [n, k] of others, and the share of those in none.
-
-    Neighbours within a unit do not count. Intervals keep each vector's count.
-    """
+    """Skewness of how often a vector is among the nearest [n, k] of others, and the share of none's."""
     n, k = near.shape
     times = torch.from_numpy(occurrences(near.numpy(), n)).double()
     parts = torch.stack([times, times**2, times**3, (times == 0).double()], dim=1)
     total, count, units = _by_group(parts, unit)
     first, second, third, nobody = (left(total) / left(count)[:, None]).T
     skew = skewness_of_moments(first, second, third)
-    low, high = _interval(nobody, count, units)
-    return (
-        Reading(float(skew[0]), n, skewness_by_chance(k), *_interval(skew, count, units)),
-        Reading(float(nobody[0]), n, anti_hubs_by_chance(k), max(low, 0.0), high),
-    )
+    nulls, (low, high) = by_chance(k), _interval(nobody, count, units)
+    skewed = Reading(float(skew[0]), n, nulls[0], *_interval(skew, count, units))
+    return skewed, Reading(float(nobody[0]), n, nulls[1], max(low, 0.0), high)
 
 
 def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[Reading], list[Reading]]:
@@ -170,3 +143,76 @@ def _interval(found: Any, count: Tensor, units: Tensor) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = Groups.of(count.numpy()).interval(found)
     return float(low), float(high)
+
+
+EXPLAINED: dict[str, dict[str, str]] = {
+    **{
+        f"cosine_quantile_{per_cent:02}": {
+            "family": "directions", "title": f"cosine that {per_cent} % of pairs lie below",
+            "formula": f"the {per_cent} % quantile of cos(x, y) over pairs of different units",
+            "says": "Where the cosines of two vectors lie: what a threshold must be chosen against.",
+            "misleads": "It is of pairs drawn at random; the pairs that a task asks about are not.",
+            "interval": "t interval over 8 to 16 disjoint groups of vectors",
+        }
+        for per_cent in QUANTILES
+    },
+    "neighbours_kept": {
+        "family": "directions", "title": f"share of the {NEAREST} nearest neighbours kept",
+        "formula": f"mean over x of |near(x) ∩ near(repaired x)| / {NEAREST}, nearest by cosine",
+        "says": "How much of a ranking by cosine a repair leaves as it was. It tells that neighbours "
+        "change, not whether for better or worse.", "misleads": "Among more vectors more neighbours change.",
+        "null": f"{NEAREST}/(n−1)",
+        "interval": "jackknife over the vectors that ask, among the same neighbours",
+    },
+    "hub_skewness": {
+        "family": "directions", "title": "hubness: skewness of being a neighbour",
+        "formula": f"E(N − k)³/σ³, N how often a vector is among the {NEAREST} nearest of another",
+        "says": "High where a few vectors are near to nearly all.", "source": "Radovanović et al. 2010",
+        "misleads": "It grows with the number of dimensions, also of an isotropic cloud.",
+        "null": "1/√k: neighbours chosen by lot",
+        "interval": "jackknife over groups of vectors, neighbours as they are",
+    },
+    "anti_hubs": {
+        "family": "directions", "title": "share of vectors that are nobody's neighbour",
+        "formula": f"share of vectors that are among the {NEAREST} nearest of none",
+        "says": "How many vectors a search for neighbours never finds.",
+        "misleads": "Among more vectors it is another.", "null": "e^(−k): neighbours chosen by lot",
+        "interval": "jackknife over groups of vectors, neighbours as they are",
+    },
+    "dimension_share": {
+        "family": "dimensions", "title": "share of the mean cosine that one dimension makes",
+        "formula": "((Σû_k)² − Σû_k²) / Σ_k ((Σû_k)² − Σû_k²)", "says": "Whether the anisotropy is a matter "
+        "of a few coordinates. The dimensions are chosen on one half of the vectors and read on the other.",
+        "misleads": "It depends on the axes. Others may be negative, so a share may exceed 1.",
+        "null": "the largest shares of a common direction that prefers no dimension",
+        "interval": "jackknife over groups of vectors",
+    },
+    "dimension_share_joined": {
+        "family": "dimensions", "title": "share of the mean cosine, with the dimensions before it",
+        "formula": "Σ of the shares of this dimension and of those before it",
+        "says": "What share a few dimensions make together.", "interval": "jackknife over groups of vectors",
+    },
+    "norm_variation": {
+        "family": "drift", "title": "variation of the norms", "formula": "sd ‖x‖ / mean ‖x‖",
+        "says": "0 where all vectors are as long: then the dot product ranks as the cosine does.",
+    },
+    "copies": {
+        "family": "health", "title": "share of vectors that are copies",
+        "formula": "1 − different vectors / vectors", "says": "Copies are each other's nearest neighbours.",
+    },
+    "constant_dimensions": {
+        "family": "dimensions", "title": "constant dimensions", "formula": "#{k : sd x_k ≤ 1e-9·|mean x_k|}",
+        "says": "Coordinates that tell nothing.",
+    },
+    "dimensions": {
+        "family": "dimensions", "title": "dimensions", "formula": "d", "says": "The width.",
+    },
+    "left_out": {
+        "family": "health", "title": "vectors with NaN or Inf", "formula": "#{x : some x_k is NaN or Inf}",
+        "says": "How many of those that were looked at could not be used.",
+    },
+    "no_direction": {
+        "family": "health", "title": "vectors of norm zero", "formula": "#{x : ‖x‖ = 0}",
+        "says": "They have no cosine, and are left out.",
+    },
+}  # fmt: skip

@@ -22,9 +22,7 @@ from isoscope.geometry.dimensions import spread_over
 from isoscope.repair.fit.gather import as_tensor
 from isoscope.repair.fit.sample import LOOKED_AT, MOST, Sample
 
-LEAST = 32
-"""Vectors: half to fit on, and half with twice the 8 that an interval needs."""
-
+LEAST = 32  # vectors: half to fit on, and half with twice the 8 that an interval needs
 SAME = 1e-3  # of a standard deviation: what batches of other lengths round off is a thousandth of it
 SAME_OF_FEW = 1e-6  # the same where there are fewer coordinates to tell vectors apart by
 ROUNDING = 1e-4  # of its mean: a dimension that spreads less may be a constant and float32
@@ -59,11 +57,6 @@ class Halves:
     no_direction: int
     copies: int
     sequences: bool
-
-    @property
-    def kept(self) -> int:
-        """How many vectors both halves have."""
-        return len(self.fit) + len(self.shown)
 
     @property
     def digest(self) -> str:

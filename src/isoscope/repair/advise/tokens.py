@@ -5,7 +5,6 @@ Read where the model's vectors are taken, before they are pooled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from isoscope.models.inputs import open_data
@@ -21,36 +20,20 @@ CLAIM = "mean_cosine_between"
 
 
 def token_rows(
-    model: Model,
-    address: str,
-    site: Site,
-    *,
-    limit: int | None,
-    max_length: int | None,
-    batch_size: int,
-    pack: bool,
-    run: str = "",
-    progress: Progress | None = None,
-) -> list[Row]:
+    model: Model, address: str, site: Site,
+    *, limit: int | None, max_length: int | None, batch_size: int, pack: bool, run: str = "",
+    progress: Progress | None = None
+) -> list[Row]:  # fmt: skip
     """Rows of the vectors of tokens at a site, on at most `SEQUENCES` sequences; none of other models."""
     if model.takes != "text":
         return []
     found: list[Row] = []
-    both: Iterable[tuple[str, bool, tuple[str, ...]]] = (
-        (TOKENS, False, (CLAIM, *BANDS)),
-        (ALL_TOKENS, True, (CLAIM,)),
-    )
-    for name, every, measures in both:
+    for name, measures in ((TOKENS, [CLAIM, *BANDS]), (ALL_TOKENS, [CLAIM])):
+        every = name == ALL_TOKENS
         data = open_data(
-            address,
-            model,
-            limit=min(limit or SEQUENCES, SEQUENCES),
-            max_length=max_length,
-            batch_size=batch_size,
-            pack=pack,
-            special=every,
-            first=every,
-        )
+            address, model, limit=min(limit or SEQUENCES, SEQUENCES), max_length=max_length,
+            batch_size=batch_size, pack=pack, special=every, first=every
+        )  # fmt: skip
         seen = observe(
             model, data, measures=measures, layers=str(site), counterfactual=False, progress=progress
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,18 +30,14 @@ class ByCluster:
     @classmethod
     def of(cls, points: Tensor, nearest: Clustered) -> Self:
         """Fold one batch."""
-        label = cast(nearest, points).nearest(points)
+        label, d = cast(nearest, points).nearest(points), points.shape[1]
         parts = (points[label == name] for name in range(len(nearest.centres)))
-        return cls(tuple(moments_of(part) if len(part) else _nothing(points.shape[1]) for part in parts))
+        nothing = Moments(*(torch.zeros(size, dtype=torch.float64) for size in ([1], [1, d], [1, d, d])))
+        return cls(tuple(moments_of(part) if len(part) else nothing for part in parts))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""
         return type(self)(tuple(one.merge(two) for one, two in zip(self.moments, other.moments, strict=True)))
-
-
-def _nothing(width: int) -> Moments:
-    sizes: Sequence[tuple[int, ...]] = ((1,), (1, width), (1, width, width))
-    return Moments(*(torch.zeros(size, dtype=torch.float64) for size in sizes))
 
 
 def find_clusters(sample: Sample, asked: Asked) -> Clustered:

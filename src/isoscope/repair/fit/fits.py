@@ -76,10 +76,8 @@ class Spectrum:
         least = len(values) * torch.finfo(values.dtype).eps * values[0]
         if rounding is not None:
             least = torch.maximum(least, ((vectors @ rounding) * vectors).sum(1))
-        largest = vectors.gather(1, vectors.abs().argmax(1, keepdim=True))
-        return cls(
-            moments.n, moments.mean[0], torch.where(values > least, values, 0), vectors * largest.sign()
-        )
+        signs = vectors.gather(1, vectors.abs().argmax(1, keepdim=True)).sign()
+        return cls(moments.n, moments.mean[0], torch.where(values > least, values, 0), vectors * signs)
 
     @property
     def rank(self) -> int:
@@ -102,10 +100,7 @@ def standardise(spread: Spread) -> tuple[Scaled, str]:
 
 
 def rogue(record: Contributions, asked: Asked) -> Scaled:
-    """Set to 0 the dimensions that add most to the mean cosine, ((Σû_i)² − Σû_i²)/(n(n−1)).
-
-    Zero and not gone, so that the width stays what a model expects; cosines are the same.
-    """
+    """Set to 0, not drop, the dimensions that add most to the mean cosine, ((Σû_i)² − Σû_i²)/(n(n−1))."""
     share = record.contributions().cpu()
     many = asked.number(0, max(1, min(ROGUE, len(share) - 1)))
     if many >= len(share):

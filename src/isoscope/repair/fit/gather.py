@@ -88,10 +88,7 @@ def gather(
 def _folded(
     given: Tensor, fold: Callable[[Tensor], R], through: Sequence[Map], fast: bool
 ) -> tuple[R | None, int]:
-    """The record of the vectors of one batch that are finite, and how many those are.
-
-    Sums tell by themselves whether all are: where they are fast, nobody looks first.
-    """
+    """The record of the finite vectors of one batch, and how many; fast sums tell by themselves of NaN."""
     if fast:
         with suppress(SumsOverflowError):
             return fold(_moved(given.float(), through)), len(given)

@@ -10,14 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from isoscope.data.keys import content_keys
 from isoscope.geometry.dimensions import spread_over
 from isoscope.repair.fit.gather import Source, batches, finite
+from isoscope.repair.keep.repair import Repair
+from isoscope.run.observe.observe import describe
 
 MOST = 8192  # vectors
+SHOWN = (
+    "mean_cosine_between",
+    "relative_drift",
+    "isoscore",
+    "effective_rank",
+)  # of a sample
 LOOKED_AT = 16  # coordinates that are hashed: of float32 that is enough to tell vectors apart
 
 
@@ -53,11 +62,7 @@ class Sample:
 
 
 class Watched:
-    """Hands on the batches of a source, and keeps a sample of the first whole walk over it.
-
-    A source gives vectors [n, d], or pairs of them and of their sequences [n]. `progress` is told how many
-    have been handed on.
-    """
+    """Hands on the vectors [n, d] of a source, with sequences or not; keeps a sample of the first walk."""
 
     def __init__(self, source: Source, progress: Callable[[int], None] | None = None) -> None:
         self._source, self._progress = source, progress
@@ -88,3 +93,13 @@ def _pairs(source: Source) -> Iterator[tuple[Tensor, Tensor | None]]:
                 yield from ((points, None) for points in batches(given))
     else:
         yield from ((points, None) for points in batches(source))
+
+
+def before_after(repair: Repair, sample: Sample) -> pd.DataFrame:
+    """Rows of `SHOWN`, of the model ``before`` and of ``after``; each with its n, null and interval."""
+    moved = repair.apply(sample.points)
+    tables = [
+        describe(points, sequence=sample.sequence, measures=SHOWN, name=name).frame()
+        for name, points in (("before", sample.points), ("after", moved))
+    ]
+    return pd.concat(tables, ignore_index=True)

@@ -26,10 +26,7 @@ Line = tuple[int, list[str]]
 
 
 def read_pairs(address: str) -> tuple[list[str], list[str], Array]:
-    """Two texts and their score, a line each: three columns, named in a header or not, or STS-B's own seven.
-
-    Without a header the score is the column of the three that holds numbers.
-    """
+    """Two texts and their score, a line each: three columns, with a header or not, or STS-B's own seven."""
     lines = list(_lines(address))
     if not lines:
         raise IsoscopeError(f"{address} holds no pairs.")

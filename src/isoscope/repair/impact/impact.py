@@ -7,17 +7,16 @@ verdict (outcome.py), and where a map cannot matter to a reader that is tested o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.before_after import SHOWN
 from isoscope.repair.fit.kinds import KINDS, parse
+from isoscope.repair.fit.sample import SHOWN
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.repair.impact.maps import cannot_matter, character
@@ -36,7 +35,6 @@ AS_IT_IS = "as it is"
 REPAIRS = "centre;standardise;abtt;whiten;rogue;cluster-abtt"
 """The repairs that are judged where none are named."""
 MOST = 4096  # judged texts of which geometry and hubs are read
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +53,8 @@ class Judged:
         at = (run, self.label, revision, None, site.kind, site.layer, None)
         found = [Row.at(*at, row.measure, row) for row in self.geometry]
         found += [Row.at(*at, each.measure, each.reading(seed)) for each in self.outcomes]
-        return found + [
-            Row.at(*at, each.measure + CHANGE, each.noted(), about=each.measure) for each in self.changes
-        ]
+        changes = {each.measure: each.noted() for each in self.changes}
+        return found + [Row.at(*at, name + CHANGE, by, about=name) for name, by in changes.items()]
 
     def notes(self) -> list[str]:
         """What was left out, and what the fit remarks."""
@@ -78,25 +75,14 @@ def refuse_too_many(recipes: Sequence[str], widths: Sequence[int]) -> None:
     for recipe in recipes:
         for step in parse(recipe):
             asked = step.number(0, 1) if step.kind.name in ("whiten", "abtt", "rogue") else 1
-            if asked > min(widths):
-                raise IsoscopeError(
-                    f"'{step}' asks for more dimensions than the {min(widths)} that vectors have."
-                )
+            if asked > (width := min(widths)):
+                raise IsoscopeError(f"'{step}' asks for more dimensions than the {width} that vectors have.")
 
 
 def judge(
-    split: Split,
-    encoded: Encoded,
-    site: Site,
-    recipes: Sequence[str],
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
+    split: Split, encoded: Encoded, site: Site, recipes: Sequence[str], *, seed: int = 0
 ) -> list[Judged]:
-    """Fit every repair on the vectors of `split.fitted` at a site, and judge all tasks before and after.
-
-    A repair that cannot be fitted on them is left out and told, unless it is the only one.
-    """
+    """Fit every repair on `split.fitted` at a site, and judge all tasks before and after; say what failed."""
     fitted = encoded.at(site, split.fitted)
     sample = list({encoded.rows[text]: text for text in some(split.judged, MOST, seed)}.values())
     refuse_constant(fitted, f"{site}: the texts that repairs are fitted on")
@@ -104,14 +90,18 @@ def judge(
     size = float(np.sqrt(np.nanmean((encoded.exact(site, sample) ** 2).sum(1))))
     found: list[Judged] = []
     refused: list[IsoscopeError] = []
-    for done, recipe in enumerate(["", *recipes], start=1):
+    for recipe in ["", *recipes]:
         try:
             repair = fit(recipe, fitted, precise=True) if recipe else None
         except IsoscopeError as reason:
             refused.append(reason)
             found[0] = replace(found[0], remarks=[*found[0].remarks, f"{recipe} is left out: {reason}"])
             continue
-        look = partial(_look, encoded, site, repair)
+
+        def look(texts: Sequence[str], repair: Repair | None = repair) -> Array:
+            vectors = encoded.exact(site, texts)
+            return vectors if repair is None else repair.apply(vectors)
+
         outcomes = [each for task in split.tasks for each in task.outcomes(look, seed)]
         cloud = look(sample)
         cloud = cloud[np.isfinite(cloud).all(1)]
@@ -126,8 +116,6 @@ def judge(
                 why = cannot_matter(kind, two.reader) if one.reader == two.reader else ""
                 changes.append(changed(one, two, why, seed))
         found.append(Judged(recipe or AS_IT_IS, repair, outcomes, changes, geometry))
-        if progress is not None:
-            progress(done, len(recipes) + 1)
     if refused and len(found) == 1:
         raise refused[0]
     return found
@@ -135,20 +123,17 @@ def judge(
 
 def known(found: Sequence[Judged], split: Split, site: Site) -> dict[str, object]:
     """What a run keeps of a layer beside its rows."""
-    repairs: Mapping[str, object] = {
-        each.label: {
-            "fitted": each.repair.name, "vectors": each.repair.n, "affine": each.repair.is_affine,
-            "invertible": each.repair.is_invertible,
-        }
-        for each in found if each.repair is not None
-    }  # fmt: skip
+    repairs: dict[str, object] = {}
+    for label, repair in ((each.label, each.repair) for each in found):
+        if repair is not None:
+            kind = {"affine": repair.is_affine, "invertible": repair.is_invertible}
+            repairs[label] = {"fitted": repair.name, "vectors": repair.n, **kind}
     notes = [f"{site}: {note}" for each in found for note in each.notes()]
     return {
-        "repairs": repairs,
-        "order": [each.label for each in found],
+        "repairs": repairs, "order": [each.label for each in found],
         "measures": [each.measure for each in found[0].outcomes],
-        "notes": list(dict.fromkeys([*split.notes, *notes])),
-    }
+        "notes": list(dict.fromkeys([*split.notes, *notes]))
+    }  # fmt: skip
 
 
 def refuse_constant(vectors: Tensor, what: str) -> None:
@@ -159,8 +144,3 @@ def refuse_constant(vectors: Tensor, what: str) -> None:
     apart = (finite - finite[0]).abs().max()
     if float(apart) <= torch.finfo(torch.float32).eps * float(finite[0].abs().max()):
         raise IsoscopeError(f"{what} all have the same vector; choose other layers or another --pool.")
-
-
-def _look(encoded: Encoded, site: Site, repair: Repair | None, texts: Sequence[str]) -> Array:
-    vectors = encoded.exact(site, texts)
-    return vectors if repair is None else repair.apply(vectors)

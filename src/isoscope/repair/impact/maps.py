@@ -51,23 +51,13 @@ def character(repair: Repair, size: float = 1.0) -> Character:
     one_each = square and bool((held.sum(0) == 1).all() and (held.sum(1) == 1).all())
     injective = matrix.shape[0] >= matrix.shape[1] and float(stretch[-1]) > EXACT * most
     return Character(
-        affine=True,
-        injective=injective,
-        similar=square and float(stretch[0] - stretch[-1]) <= EXACT * most,
-        monomial=one_each,
-        shifts=float(offset.norm()) > EXACT * most * size,
-    )
+        affine=True, injective=injective, similar=square and float(stretch[0] - stretch[-1]) <= EXACT * most,
+        monomial=one_each, shifts=float(offset.norm()) > EXACT * most * size
+    )  # fmt: skip
 
 
 def cannot_matter(found: Character, reader: str) -> str:
-    """Why a map of this character cannot matter to a reader; empty where it can.
-
-    >>> whitening = Character(affine=True, injective=True)
-    >>> cannot_matter(whitening, "unpenalised")
-    'a map that can be undone, before a linear reader without a penalty'
-    >>> cannot_matter(whitening, "ridge"), cannot_matter(whitening, "cosine")
-    ('', '')
-    """
+    """Why a map of this character cannot matter to a reader; empty where it can."""
     if reader == "cosine" and found.similar and not found.shifts:
         return "a rotation and one scale, before cosines"
     if reader == "unpenalised" and found.affine and found.injective:

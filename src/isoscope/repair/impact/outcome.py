@@ -8,7 +8,7 @@ draws of their difference are paired.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,8 +21,7 @@ Array = np.ndarray[Any, Any]
 DRAWS = 2000
 ENDS = (2.5, 97.5)  # of a hundred
 HELPED, HURT, SAME, CANNOT, UNDEFINED = "helped", "hurt", "no difference", "cannot matter", "undefined"
-MAIN = "main"
-"""The tag of a score that stands for its task where there is room for one of each."""
+MAIN = "main"  # the tag of a score that stands for its task where there is room for one of each
 EQUAL = 1e-5  # of 1: how far what a reader gives may be off where a map cannot matter: a search ends near
 _WITHOUT = 0.05  # share of draws that may have no score
 _AT_ONCE = 1 << 21  # places that are drawn at a time
@@ -54,18 +53,18 @@ class Outcome:
         """The score of all units."""
         return float(self.score(np.arange(self.n)[None])[0]) if self.n else math.nan
 
-    def drawn(self, seed: int) -> Array:
-        """The score of each of `DRAWS` draws with replacement, [draws]."""
-        return _drawn(self, seed)
-
     def reading(self, seed: int) -> Reading:
         """The score with its 95 % interval."""
-        return Reading(self.value, self.n, self.null, *ends(self.drawn(seed)), self.note, self.tag)
+        return Reading(self.value, self.n, self.null, *ends(drawn(self, seed)), self.note, self.tag)
 
 
 @lru_cache(maxsize=32)  # what was there before is held against every repair
-def _drawn(outcome: Outcome, seed: int) -> Array:
-    return np.concatenate([outcome.score(places) for places in _places(outcome.n, seed)])
+def drawn(outcome: Outcome, seed: int) -> Array:
+    """The score of each of `DRAWS` draws of an outcome's units with replacement, [draws]."""
+    source, n = np.random.default_rng([seed, outcome.n]), outcome.n
+    rows = max(1, _AT_ONCE // max(n, 1))
+    sizes = [min(rows, DRAWS - start) for start in range(0, DRAWS, rows)]
+    return np.concatenate([outcome.score(source.integers(0, n, (size, n))) for size in sizes])
 
 
 def mean_of(hits: Array) -> Callable[[Array], Array]:
@@ -74,25 +73,12 @@ def mean_of(hits: Array) -> Callable[[Array], Array]:
 
 
 def ends(draws: Array) -> tuple[float, float]:
-    """The middle 95 % of draws that have a score; NaN where more than one in twenty has none.
-
-    Of few pairs with a high score a draw may have none, and then no correlation.
-
-    >>> ends(np.array([1.0] * 50 + [3.0] * 50 + [np.nan]))
-    (1.0, 3.0)
-    """
+    """The middle 95 % of draws that have a score; NaN where more than one in twenty has none."""
     there = draws[~np.isnan(draws)]
     if len(there) < (1 - _WITHOUT) * len(draws):
         return math.nan, math.nan
     low, high = np.percentile(there, ENDS)
     return float(low), float(high)
-
-
-def _places(n: int, seed: int) -> Iterator[Array]:
-    source = np.random.default_rng([seed, n])
-    rows = max(1, _AT_ONCE // max(n, 1))
-    for start in range(0, DRAWS, rows):
-        yield source.integers(0, n, (min(rows, DRAWS - start), n))
 
 
 @dataclass(frozen=True)
@@ -111,11 +97,7 @@ class Change:
         return (self.by.high - self.by.low) / 2
 
     def said(self) -> str:
-        """The verdict in words.
-
-        >>> Change("spearman", Reading(0.001, 1379, 0.0, -0.002, 0.004), "pairs", SAME).said()
-        'no difference at n = 1,379 pairs (one of 0.003 would have shown)'
-        """
+        """The verdict in words."""
         if self.verdict == SAME:
             shown = f"one of {self.least:.2g} would have shown" if self.least else "all are alike"
             told = f"{SAME} at n = {self.by.n:,} {self.per} ({shown})"
@@ -135,9 +117,9 @@ def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
     """
     value = after.value - before.value
     if math.isnan(value) or before.n != after.n:
-        difference = Reading(value, after.n, 0.0)
-        return Change(before.measure, difference, after.per, UNDEFINED, "a score has no value")
-    low, high = ends(after.drawn(seed) - before.drawn(seed))
+        by = Reading(value, after.n, 0.0)
+        return Change(before.measure, by, after.per, UNDEFINED, "a score has no value")
+    low, high = ends(drawn(after, seed) - drawn(before, seed))
     found = Change(before.measure, Reading(value, after.n, 0.0, low, high), after.per, SAME)
     if reason:
         off = float(np.abs(after.seen - before.seen).max(initial=0.0))

@@ -32,23 +32,19 @@ class Split:
 
 
 def hold_apart(split: Split, *, leave_out: bool = False, keys: Mapping[str, object] | None = None) -> Split:
-    """Refuse texts that are both fitted on and judged on, or leave them out of what is fitted on.
-
-    `keys` tell which texts are one input; without them a text is what it says.
-    """
+    """Refuse texts both fitted on and judged on, or fit without them; texts of equal `keys` are one."""
     keys = {text: text for text in split.texts} if keys is None else keys
     notes = list(split.notes)
     fitted, note = _apart(split.fitted, split.judged, keys, "repairs are fitted on", leave_out)
     notes += filter(None, [note])
     tasks: list[Task] = []
     for task in split.tasks:
-        kept, note = _apart(
-            task.fitted, task.judged, keys, f"the probe of {task.name} is fitted on", leave_out
-        )
+        what = f"the probe of {task.name} is fitted on"
+        kept, note = _apart(task.fitted, task.judged, keys, what, leave_out)
         notes += filter(None, [note])
-        tasks.append(
-            task.without(set(task.fitted) - set(kept)) if note and isinstance(task, Labelled) else task
-        )
+        if note and isinstance(task, Labelled):
+            task = task.without(set(task.fitted) - set(kept))
+        tasks.append(task)
     if len(fitted) < 2:
         raise IsoscopeError(f"repairs are fitted on at least 2 texts that are not judged; got {len(fitted)}.")
     return Split(fitted, tasks, tuple(notes))

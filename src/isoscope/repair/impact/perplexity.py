@@ -7,7 +7,7 @@ reads fixed coordinates, so whitening is turned back into them: VΛ^{−½}Vᵀ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, quiet
 from isoscope.models.tap import at_rest
-from isoscope.repair.before_after import SHOWN
-from isoscope.repair.fit.sample import Sample
+from isoscope.repair.fit.sample import SHOWN, Sample
 from isoscope.repair.fit.transforms import fit
 from isoscope.repair.impact.impact import AS_IT_IS, Judged
 from isoscope.repair.impact.maps import cannot_matter_to_head
@@ -89,17 +88,10 @@ def _refuse_foresight(speaker: Speaker) -> None:
         raise IsoscopeError(f"'{speaker.model.name}' sees the token it is to predict: it has no perplexity.")
 
 
-@dataclass(frozen=True, eq=False)
-class HeadStates:
-    """Walk over it for what enters the head at positions that count, [n, d], batch by batch."""
-
-    speaker: Speaker
-    data: Data
-
-    def __iter__(self) -> Iterator[Tensor]:
-        for batch in self.data:
-            states, _ = speak(self.speaker, batch)
-            yield states[_counted(batch).to(states.device)].float().cpu()
+def head_states(speaker: Speaker, data: Data) -> Tensor:
+    """What enters the head at positions that count, [n, d]."""
+    found = ((batch, speak(speaker, batch)[0]) for batch in data)
+    return torch.cat([states[_counted(batch).to(states.device)].float().cpu() for batch, states in found])
 
 
 def speak(speaker: Speaker, batch: Batch, repair: Repair | None = None) -> tuple[Tensor, Tensor]:
@@ -179,13 +171,9 @@ class Spoken:
 
 
 def open_spoken(
-    model: Model,
-    text: str,
-    fitted: str | None,
-    sequences: int = 64,
-    max_length: int | None = None,
-    batch_size: int = 8,
-) -> Spoken:
+    model: Model, text: str, fitted: str | None, sequences: int = 64, max_length: int | None = None,
+    batch_size: int = 8
+) -> Spoken:  # fmt: skip
     """Read both texts, packed into full sequences, and refuse those that share a line."""
     if fitted is None:
         raise IsoscopeError("perplexity takes repairs fitted on other text than --text; give --fit.")
@@ -203,9 +191,7 @@ def open_spoken(
 def refuse_shared_lines(text: str, fitted: str) -> None:
     """Say that a line of some length is in both texts, or every line of what is judged."""
     mine, others = ({line.strip() for line in documents(each, whole=False)} for each in (text, fitted))
-    both = {line for line in mine & others if len(line) >= LONG}
-    if mine <= others:
-        both = mine
+    both = mine if mine <= others else {line for line in mine & others if len(line) >= LONG}
     if both:
         raise IsoscopeError(
             f"{len(both)} lines of {text}, which is judged, are in {fitted} as well, which repairs are "
@@ -215,8 +201,8 @@ def refuse_shared_lines(text: str, fitted: str) -> None:
 
 def judge_spoken(spoken: Spoken, recipes: Sequence[str], seed: int = 0) -> list[Judged]:
     """Fit every repair on what enters the head, and judge the perplexity before and after."""
-    states = torch.cat(list(HeadStates(spoken.speaker, spoken.fitted)))
-    sample = Sample.of(torch.cat(list(HeadStates(spoken.speaker, spoken.judged)))).points
+    states = head_states(spoken.speaker, spoken.fitted)
+    sample = Sample.of(head_states(spoken.speaker, spoken.judged)).points
     found: list[Judged] = []
     for recipe in ["", *recipes]:
         repair = in_place(fit(recipe, states, precise=True)) if recipe else None

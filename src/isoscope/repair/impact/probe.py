@@ -51,12 +51,7 @@ class Line:
 def probe(
     fitted: Array, labels: Array, judged: Array, right: Array, *, reader: str = "standardised", seed: int = 0
 ) -> Outcome:
-    """Accuracy of a reader fitted on vectors [n, d] with labels [n], judged on others with `right` labels.
-
-    >>> a = np.array([[-1.0], [-2.0], [1.0], [2.0]] * 5)
-    >>> probe(a, np.array([0, 0, 1, 1] * 5), np.array([[-3.0], [3.0]]), np.array([0, 1])).value
-    1.0
-    """
+    """Accuracy of a reader fitted on vectors [n, d] with labels [n], judged on others with `right` labels."""
     if reader not in READERS:
         raise unknown_name("reader", reader, READERS)
     kept, seen = np.isfinite(fitted).all(1), np.isfinite(judged).all(1)
@@ -119,15 +114,9 @@ def folds(labels: Array, seed: int) -> Array:
 
 
 def fit_line(
-    vectors: Array,
-    labels: Array,
-    classes: int,
-    reader: str,
-    strength: float,
-    *,
-    begun: Array | None = None,
-    steps: int = _STEPS,
-) -> Line:
+    vectors: Array, labels: Array, classes: int, reader: str, strength: float,
+    *, begun: Array | None = None, steps: int = _STEPS
+) -> Line:  # fmt: skip
     """The reader of this strength, searched for from weights that were `begun` with, or from 0."""
     prepare = _preparation(vectors, reader)
     x = prepare(vectors)

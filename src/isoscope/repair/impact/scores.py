@@ -6,21 +6,13 @@ A vector with NaN or Inf takes its pair or query out, counted; a document with o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.hubs import (
-    NEAREST,
-    anti_hubs,
-    anti_hubs_by_chance,
-    hub_skewness,
-    occurrences,
-    skewness_by_chance,
-)
+from isoscope.repair.hubs import NEAREST, anti_hubs, by_chance, hub_skewness, occurrences
 from isoscope.repair.impact.outcome import Array, Outcome, mean_of
 
 RECALLED = (1, 10)  # the k of recall@k
@@ -35,13 +27,7 @@ def unit(vectors: Array) -> Array:
 
 
 def similarity(first: Array, second: Array, scores: Array) -> list[Outcome]:
-    """Spearman's and Pearson's correlation of the cosines of `first` and `second` [n, d] with scores [n].
-
-    >>> a = np.eye(3)
-    >>> b = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
-    >>> [round(found.value, 3) for found in similarity(a, b, np.array([3.0, 2, 1]))]
-    [1.0, 0.973]
-    """
+    """Spearman's and Pearson's correlation of the cosines of `first` and `second` [n, d] with scores [n]."""
     kept = np.isfinite(first).all(1) & np.isfinite(second).all(1)
     scores = np.asarray(scores, dtype=np.float64)[kept]
     refuse_constant_scores(scores)
@@ -64,10 +50,8 @@ def refuse_constant_scores(scores: Array) -> None:
     """Say that there are no pairs to rank, or none that differ."""
     if len(scores) < 3 or np.ptp(scores) == 0:
         kinds = len(np.unique(scores))
-        raise IsoscopeError(
-            f"a correlation needs three pairs or more of different scores; got {len(scores)} pairs of "
-            f"{kinds} score{'' if kinds == 1 else 's'}."
-        )
+        got = f"got {len(scores)} pairs of {kinds} score{'' if kinds == 1 else 's'}"
+        raise IsoscopeError(f"a correlation needs three pairs or more of different scores; {got}.")
 
 
 def correlation(x: Array, y: Array) -> Array:
@@ -80,14 +64,7 @@ def correlation(x: Array, y: Array) -> Array:
 
 
 def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) -> list[Outcome]:
-    """Recall@k and mean reciprocal rank of the first right document, all `documents` [m, d] ranked by cosine.
-
-    `right` has the places of the right documents of each of `queries` [n, d]; a tie counts against it.
-
-    >>> found = retrieval(np.eye(2), np.array([[1.0, 0], [1, 1], [0, 1]]), [[0], [1]])
-    >>> {each.measure: each.value for each in found}
-    {'recall_1': 0.5, 'recall_10': 1.0, 'reciprocal_rank': 0.75}
-    """
+    """Recall@k and mean reciprocal rank of the first document of `right`, by cosine; a tie is a loss."""
     kept = np.asarray(np.isfinite(queries).all(1))
     places = [list(own) for own, there in zip(right, kept.tolist(), strict=True) if there]
     towards = unit(queries[kept])
@@ -100,62 +77,28 @@ def retrieval(queries: Array, documents: Array, right: Sequence[Sequence[int]]) 
             best[start + row] = found[own].max()
             others = np.delete(found, own)
             ranks[start + row] = 1 + (others >= best[start + row]).sum()
-    lost, chance = int((~kept).sum()), _Chance(len(known), [len(own) for own in places])
-    found = [(f"recall_{k}", (ranks <= k).astype(np.float64), chance.recall(k)) for k in RECALLED]
-    found.append(("reciprocal_rank", 1 / ranks, chance.reciprocal_rank()))
+    found = {f"recall_{k}": (ranks <= k).astype(np.float64) for k in RECALLED}
+    found["reciprocal_rank"] = 1 / ranks
+    lost, nulls = int((~kept).sum()), _by_chance(len(known), [len(own) for own in places])
     return [
         Outcome(name, "queries", len(hits), mean_of(hits), best, "cosine", null=null, left_out=lost)
-        for name, hits, null in found
+        for (name, hits), null in zip(found.items(), nulls, strict=True)
     ]
 
 
-class _Chance:
-    """What documents in a random order give: of `many`, so many are right for each query."""
-
-    def __init__(self, many: int, right: Sequence[int]) -> None:
-        own, self._weight = np.unique(np.asarray(right, dtype=np.int64), return_counts=True)
-        before = np.arange(many)
-        left = np.maximum(many - own[:, None] - before, 0) / (many - before)
-        self._found = 1 - np.cumprod(left, axis=1)  # [kinds, many]: that one is among the first r
-
-    def recall(self, k: int) -> float:
-        return self._mean(self._found[:, min(k, self._found.shape[1]) - 1])
-
-    def reciprocal_rank(self) -> float:
-        first = np.diff(self._found, axis=1, prepend=0.0)
-        return self._mean((first / np.arange(1, first.shape[1] + 1)).sum(1))
-
-    def _mean(self, each: Array) -> float:
-        return float(np.average(each, weights=self._weight)) if len(each) else math.nan
+def _by_chance(many: int, right: Sequence[int]) -> list[float]:
+    """Recalls and reciprocal rank of `many` documents in a random order, of which so many are `right`."""
+    own, weight = np.unique(np.asarray(right, dtype=np.int64), return_counts=True)
+    before = np.arange(many)
+    missed = np.maximum(many - own[:, None] - before, 0) / (many - before)
+    found = 1 - np.cumprod(missed, axis=1)  # [kinds, many]: that one is among the first r
+    ranks = (np.diff(found, axis=1, prepend=0.0) / np.arange(1, many + 1)).sum(1)
+    each = [*(found[:, min(k, many) - 1] for k in RECALLED), ranks]
+    return [float(np.average(one, weights=weight)) if len(one) else math.nan for one in each]
 
 
-@dataclass(frozen=True, eq=False)
-class Hubs:
-    """How often each vector is among the k nearest of another, [n], and its cosine to its own kth, [n]."""
-
-    occurrences: Array
-    reach: Array
-    k: int
-
-    @property
-    def skewness(self) -> float:
-        """The skewness of the occurrences."""
-        return float(hub_skewness(self.occurrences))
-
-    @property
-    def anti_hubs(self) -> float:
-        """The share of vectors that are nobody's neighbour."""
-        return float(anti_hubs(self.occurrences))
-
-
-def hubness(vectors: Array, k: int = NEAREST) -> Hubs:
-    """Count how often each of `vectors` [n, d] is among the k nearest of the others, by cosine.
-
-    >>> circle = np.linspace(0, 2 * np.pi, 12, endpoint=False)
-    >>> found = hubness(np.stack([np.cos(circle), np.sin(circle)], axis=1), k=2)
-    >>> found.occurrences.tolist(), found.skewness, found.anti_hubs
-    ([2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], 0.0, 0.0)
-    """
+def neighbours(vectors: Array, k: int = NEAREST) -> tuple[Array, Array]:
+    """How often each of `vectors` [n, d] is among the k nearest of another, and its cosine to its own kth."""
     n = len(vectors)
     if not 1 <= k < n:
         raise IsoscopeError(f"{k} nearest neighbours need at least {max(k, 1) + 1} vectors; got {n}.")
@@ -168,21 +111,16 @@ def hubness(vectors: Array, k: int = NEAREST) -> Hubs:
         near = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
         counts += occurrences(near, n)
         reach[start : start + len(part)] = np.take_along_axis(cosines, near[:, -1:], axis=1)[:, 0]
-    return Hubs(counts, reach, k)
+    return counts, reach
 
 
 def hub_outcomes(vectors: Array, k: int = NEAREST) -> list[Outcome]:
-    """Skewness and share of anti-hubs, as scores of which less is better; drawn over vectors.
-
-    Draws keep each vector's count: neighbours are not looked for again among those drawn.
-    """
-    found = hubness(vectors, k)
-    counts = found.occurrences.astype(np.float64)
-    scores: list[tuple[str, Callable[[Array], Array], float]] = [
-        ("hub_skewness", lambda at: hub_skewness(counts[at]), skewness_by_chance(k)),
-        ("anti_hubs", lambda at: anti_hubs(counts[at]), anti_hubs_by_chance(k)),
-    ]
+    """Skewness and share of anti-hubs, of which less is better; drawn over vectors, each with its count."""
+    occurring, reach = neighbours(vectors, k)
+    counts = occurring.astype(np.float64)
+    skewed, nobody = by_chance(k)
+    shared = (reach, "cosine", -1)
     return [
-        Outcome(name, "vectors", len(counts), score, found.reach, "cosine", sign=-1, null=null)
-        for name, score, null in scores
+        Outcome("hub_skewness", "vectors", len(counts), lambda at: hub_skewness(counts[at]), *shared, skewed),
+        Outcome("anti_hubs", "vectors", len(counts), lambda at: anti_hubs(counts[at]), *shared, nobody),
     ]

@@ -43,10 +43,6 @@ class Inputs:
     sites: tuple[Site, ...]
     pool: str
 
-    def widths(self) -> list[int]:
-        """The dimensions of a vector at each site."""
-        return [self.found.width(site) for site in self.sites]
-
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -65,14 +61,9 @@ class Encoded:
 
 
 def open_inputs(
-    model: Model,
-    texts: Sequence[str],
-    *,
-    layers: str = ENDS,
-    pool: str = "mean",
-    max_length: int | None = None,
-    batch_size: int = 32,
-) -> Inputs:
+    model: Model, texts: Sequence[str], layers: str = ENDS, pool: str = "mean",
+    max_length: int | None = None, batch_size: int = 32,
+) -> Inputs:  # fmt: skip
     """Make texts ready for a model, each once; `layers` are numbers, globs, ``all``, or ``ends``.
 
     ``ends`` is what enters the first block, and the output or, where nothing norms it, the last layer.
@@ -86,22 +77,14 @@ def open_inputs(
         file = Path(folder) / "texts.jsonl"
         file.write_text("".join(json.dumps({"text": text}) + "\n" for text in every), encoding="utf-8")
         data = open_data(
-            str(file),
-            model,
-            limit=None,
-            max_length=max_length,
-            batch_size=batch_size,
-            pack=False,
-            special=True,
-            first=True,
-        )
+            str(file), model, limit=None, max_length=max_length, batch_size=batch_size, pack=False,
+            special=True, first=True
+        )  # fmt: skip
     assert isinstance(data, Text)
     rows = data.sequences
     if len(rows) != len(every):
-        raise IsoscopeError(
-            f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads; "
-            "take them out."
-        )
+        lost = f"{len(every) - len(rows)} of {len(every)} texts hold nothing that '{model.name}' reads"
+        raise IsoscopeError(f"{lost}; take them out.")
     keys = [int(content_keys(row[None], data.seed)) for row in rows]
     found = look(model, next(iter(data)))
     sites = chosen_sites(tuple(found.shapes), layers, pool)
@@ -128,12 +111,9 @@ def encode(inputs: Inputs, progress: Progress | None = None) -> Encoded:
     """Run the model once over all texts."""
     parts: dict[Site, list[Tensor]] = {site: [] for site in inputs.sites}
     keys: list[int] = []
-    weight = next(inputs.model.module.parameters())
     for batch in inputs.data:
-        ready = batch.as_floats(weight.dtype).to(weight.device)
-        for site, (vectors, _) in vectors_at(
-            inputs.model, inputs.found, inputs.sites, inputs.pool, ready
-        ).items():
+        found = vectors_at(inputs.model, inputs.found, inputs.sites, inputs.pool, batch)
+        for site, (vectors, _) in found.items():
             parts[site].append(vectors)
         keys += batch.keys.tolist()
         if progress is not None:

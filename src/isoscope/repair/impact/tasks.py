@@ -57,7 +57,7 @@ class Labelled:
     name: str
     fitted: Sequence[str]
     labels: Array
-    texts: Sequence[str]
+    judged: Sequence[str]
     right: Array
     readers: tuple[str, ...] = READERS[:1]
 
@@ -66,22 +66,18 @@ class Labelled:
         """The scores by the readers that were asked for, whatever becomes of their search."""
         return tuple("accuracy" if each == READERS[0] else f"accuracy_{each}" for each in self.readers)
 
-    @property
-    def judged(self) -> list[str]:
-        """The texts that are judged, each once."""
-        return list(dict.fromkeys(self.texts))
-
     def digest(self) -> dict[str, object]:
         """What fixes it: its kind, how many units, and a hash of all it holds."""
         labels = [*map(str, self.labels.tolist()), "|", *map(str, self.right.tolist())]
-        counts = {"fitted": len(self.fitted), "judged": len(self.texts)}
-        return {"kind": "labels", **counts, "hash": hashed([*self.fitted, *self.texts, *labels])}
+        counts = {"fitted": len(self.fitted), "judged": len(self.judged)}
+        return {"kind": "labels", **counts, "hash": hashed([*self.fitted, *self.judged, *labels])}
 
     def outcomes(self, look: Look, seed: int) -> list[Outcome]:
         """Accuracy of each reader."""
-        given = (look(self.fitted), self.labels, look(self.texts), self.right)
-        found = [probe(*given, reader=reader, seed=seed) for reader in self.readers]
-        return _named(map(_called, found, self.named), self.name)
+        given = (look(self.fitted), self.labels, look(self.judged), self.right)
+        readers = zip(self.readers, self.named, strict=True)
+        found = [replace(probe(*given, reader=each, seed=seed), measure=name) for each, name in readers]
+        return _named(found, self.name)
 
     def without(self, texts: set[str]) -> Labelled:
         """The same without these texts to be fitted on."""
@@ -117,10 +113,6 @@ class Sought:
 
 
 Task = Pairs | Labelled | Sought
-
-
-def _called(outcome: Outcome, measure: str) -> Outcome:
-    return replace(outcome, measure=measure)
 
 
 def _named(outcomes: Iterable[Outcome], task: str) -> list[Outcome]:
@@ -165,10 +157,8 @@ def labelled(
         mine = np.array([own_hash(text, 0) % FIFTH == 0 for text in texts], dtype=bool)
         cut = [np.flatnonzero(~mine).tolist(), np.flatnonzero(mine).tolist()]
         read = [([names[i] for i in part], [texts[i] for i in part]) for part in cut]
-    chosen = []
-    for names, texts in read:
-        kept = _some(texts, limit, seed)
-        chosen.append(([names[i] for i in kept], [texts[i] for i in kept]))
+    sampled = [(names, texts, _some(texts, limit, seed)) for names, texts in read]
+    chosen = [([names[i] for i in kept], [texts[i] for i in kept]) for names, texts, kept in sampled]
     known = sorted({name for names, _ in chosen for name in names})
     labels, right = (np.array([known.index(name) for name in names], dtype=np.int64) for names, _ in chosen)
     refuse_one_class(labels, right)

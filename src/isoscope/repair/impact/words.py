@@ -67,12 +67,7 @@ _ALIKE: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 def explanations(scores: Iterable[tuple[str, str]]) -> dict[str, dict[str, object]]:
-    """Explain scores, each with the name of its task or none, and the change of each.
-
-    >>> told = explanations([("spearman", "sts")])
-    >>> told["spearman.sts"]["title"], told["spearman.sts.change"]["title"]
-    ('Spearman, sts', 'change of Spearman, sts')
-    """
+    """Explain scores, each with the name of its task or none, and the change of each."""
     told: dict[str, dict[str, object]] = {}
     for score, task in scores:
         like, own = _ALIKE.get(score, (score, {}))
@@ -81,13 +76,11 @@ def explanations(scores: Iterable[tuple[str, str]]) -> dict[str, dict[str, objec
         measure = f"{score}.{task}" if task else score
         told[measure] = words
         told[f"{measure}{CHANGE}"] = {
-            **words,
-            "title": f"change of {words['title']}",
+            **words, "title": f"change of {words['title']}", "null": "0",
             "formula": "after the repair less before, of the same units",
             "says": "Whether the repair helped: its tag is the verdict, and its note explains it.",
-            "null": "0",
             "interval": f"{words['interval']}, the same before and after",
-        }
+        }  # fmt: skip
     return told
 
 

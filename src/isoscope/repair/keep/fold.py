@@ -15,10 +15,7 @@ def as_linear(repair: Repair) -> nn.Linear:
 
 
 def fold(repair: Repair, linear: nn.Linear) -> nn.Linear:
-    """One layer that does what `linear` and then the repair do: W' = AW, b' = Ab + c.
-
-    Worked out in float64 and given as precise as `linear`, which is left as it is.
-    """
+    """One layer that does what `linear` and then the repair do, as precise as it: W' = AW, b' = Ab + c."""
     matrix, offset = repair.affine()
     if linear.out_features != repair.width:
         raise IsoscopeError(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.keep.export import load_repair, save_repair
-from isoscope.repair.keep.maps import Map, tensors_of
+from isoscope.repair.keep.maps import tensors_of
 from isoscope.repair.keep.repair import Repair
 
 SENTENCE = "sentence_embedding"
@@ -60,14 +60,9 @@ class RepairModule(nn.Module):
         exact = vectors.dtype if vectors.dtype in (torch.float32, torch.float64) else torch.float32
         moved = vectors.reshape(-1, self.repair.width).to(exact)
         for place, step in enumerate(self.repair.steps):
-            moved = self._living(place, step, exact).move(moved)
+            buffers = {name: self.get_buffer(f"{name}_{place}").to(exact) for name in tensors_of(step)}
+            moved = type(step)(**buffers).move(moved)  # the map as it is where the model is
         return moved.reshape(*vectors.shape[:-1], self.repair.gives).to(vectors.dtype)
-
-    def _living(self, place: int, step: Map, exact: torch.dtype) -> Map:
-        """The map made of the buffers, which are where the model is."""
-        buffers = {name: self.get_buffer(f"{name}_{place}").to(exact) for name in tensors_of(step)}
-        made: Any = type(step)
-        return made(**buffers)
 
     def get_embedding_dimension(self) -> int:
         """The dimensions it gives, as sentence-transformers asks for them."""

@@ -62,10 +62,7 @@ class Repair:
         return matrix, offset
 
     def apply(self, vectors: Given) -> Given:
-        """Vectors [..., d] repaired, [..., k]: an array as an array, a tensor as a tensor, as precise.
-
-        16-bit numbers are moved in float32; whole numbers become float64. Rows with NaN stay NaN.
-        """
+        """Vectors [..., d] repaired, [..., k], as precise as they are given; rows with NaN stay NaN."""
         if isinstance(vectors, Tensor):
             return self._moved(vectors)
         return cast(Given, self._moved(from_array(np.asarray(vectors))).numpy())
