@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from isoscope.results.store import read_run
-from isoscope.show.draw.plotly import library
+from isoscope.show.draw.plotly import charts
 from tests.cli.test_errors import sentence
 from tests.conftest import Answer
 
@@ -60,8 +60,8 @@ def test_a_share_is_made_and_said(
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    library.library.cache_clear()
-    library.carried.cache_clear()
+    charts.library.cache_clear()
+    charts.carried.cache_clear()
     answer = isoscope("contrast", "characters", *SMALL, "--only", "1/4", "--out", tmp_path / "run")
     assert answer.code == 0, answer.err
     assert "no page was written: plotly is not installed" in answer.err

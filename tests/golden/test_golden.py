@@ -1,6 +1,7 @@
 """Runs and what is shown of them are those that were kept: rows bit for bit, pages, terminal and print.
 
-Measures that are computed in another order of operations than when the rows were kept agree within 1e-9.
+Measures that are computed in another order of operations than when the rows were kept agree within 1e-9;
+rows of attention, which models of float32 have in float32, within the rounding of float32.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from tests.golden.keep import KEPT, MACHINE, machine, printed, seen, unpacked
 
 NUMBERS = ("value", "n", "null", "low", "high")
 ROUNDED = ("p", "setting")
-REWRITTEN = ("uniformity", "partition_isotropy", "cka_", "cluster_cosine", "frequency_correlation")
+REWRITTEN = (
+    *("uniformity", "partition_isotropy", "cka_", "cluster_cosine", "frequency_correlation"),
+    *("mean_cosine_rare", "mean_cosine_middle", "mean_cosine_frequent"),
+    *("relative_drift_rare", "relative_drift_middle", "relative_drift_frequent"),
+)
 """Measures, and those named after them, whose arithmetic is no longer that of the rows that were kept."""
 over_kinds = pytest.mark.parametrize("kind", runs.COMMANDS)
 
@@ -62,13 +67,12 @@ def test_rows_are_those_that_were_kept(kind: str, here: Path) -> None:
         extra = {measure.name for measure in choose("all") if measure.extra}
         before = before[~(before["measure"].isin(extra) & (before["model"] == "bert"))].reset_index(drop=True)
     rewritten = before["measure"].str.startswith(REWRITTEN)
-    pd.testing.assert_frame_equal(bits(rows[~rewritten]), bits(before[~rewritten]), check_exact=True)
-    pd.testing.assert_frame_equal(
-        rows[rewritten].drop(columns=[*ROUNDED]),
-        before[rewritten].drop(columns=[*ROUNDED]),
-        rtol=1e-9,
-        atol=0,
-    )
+    single = before["kind"].str.contains("attention")
+    exact = ~(rewritten | single)
+    pd.testing.assert_frame_equal(bits(rows[exact]), bits(before[exact]), check_exact=True)
+    for some, rtol, atol in ((rewritten, 1e-9, 0), (single, 2e-5, 2e-6)):
+        one, other = (frame[some].drop(columns=[*ROUNDED]) for frame in (rows, before))
+        pd.testing.assert_frame_equal(one, other, rtol=rtol, atol=atol)
     for column in ROUNDED:  # schema 1 kept these as texts of a few digits
         np.testing.assert_allclose(rows[column], before[column], rtol=0.05, err_msg=column)
 
