@@ -17,7 +17,7 @@ from isoscope.lab.block import block
 from isoscope.measures.table import MEASURES, choose
 from isoscope.papers.table import paper_of
 from isoscope.repair.advise.advise import GEOMETRY, advise
-from isoscope.repair.advise.explained import EXPLAINED as OF_ADVICE
+from isoscope.repair.advise.pairs import EXPLAINED as OF_ADVICE
 from isoscope.repair.advise.sample import halves
 from isoscope.repair.impact.words import explanations
 from isoscope.results.row import Row
