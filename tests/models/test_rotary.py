@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from isoscope.errors import IsoscopeError
 from isoscope.models.attention.rotary import Rotation, Still
-from isoscope.models.attention.tap import Attended, attention_tap
+from isoscope.models.attention.tap import Attended, attention_hooks, attention_tap
+from isoscope.models.attention.trail import Trail
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest
 from tests.models import tiny
@@ -191,6 +193,56 @@ def test_batches_of_other_sizes_follow(lengths: tuple[tuple[int, int], ...]) -> 
             module(input_ids=tiny.ids(size, length + 9)["input_ids"])
     for attended in seen:
         check(attended)
+
+
+@pytest.mark.parametrize("family", ROTARY[:-1])  # the last weighs its keys by hand: only a trail tells
+def test_a_call_that_is_known_is_followed_without_being_traced(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other tokens and other positions, in the same shape: what is shown is what tracing shows."""
+    module, given = build(family), inputs(family, padded=True)
+    other = {name: x.flip(0) for name, x in given.items()}
+    traced = [seen for _, seen in look(module, lambda: module(**other))]
+    known: list[Attended] = []
+    notes: list[str] = []
+    plain = Trail.note
+    monkeypatch.setattr(
+        Trail, "note", lambda self, *parts: (notes.append(str(parts[0])), plain(self, *parts))[1]
+    )
+    with at_rest(module), attention_hooks(module, find_blocks(module), lambda _, a: known.append(a)) as mode:
+        with mode:
+            module(**given)
+        assert notes
+        notes.clear()
+        known.clear()
+        module(**given)  # outside the mode nothing is seen
+        assert not known
+        with mode:
+            module(**other)
+    assert not notes
+    for one, expected in zip(known, traced, strict=True):
+        assert one.unrotated is not None and expected.unrotated is not None
+        assert torch.equal(one.unrotated, expected.unrotated)
+        mean = torch.randn(one.unrotated.shape[1], one.unrotated.shape[3], dtype=torch.float64)
+        assert one.rotate is not None and expected.rotate is not None
+        assert torch.equal(one.rotate(mean), expected.rotate(mean))
+
+
+def test_operations_that_change_from_batch_to_batch_are_refused() -> None:
+    again = iter((False, False, True, True))
+
+    def turn(q: Tensor) -> Tensor:
+        return halves(q.exp().log() if next(again) else q)
+
+    module, x = (
+        Stack(lambda q, k, v: functional.scaled_dot_product_attention(turn(q), k, v)),
+        torch.rand(B, T, 16),
+    )
+    hooks = attention_hooks(module, find_blocks(module), lambda *_: None)
+    with at_rest(module), hooks as mode, mode:
+        module(x)
+        with pytest.raises(IsoscopeError, match="runs other operations on some inputs than on the first"):
+            module(x)
 
 
 def normed_after(q: Tensor) -> Tensor:

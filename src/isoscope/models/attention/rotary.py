@@ -17,7 +17,7 @@ from torch import Tensor
 
 from isoscope.models.attention.trail import CASTS, Step
 
-_FAILURES = (RuntimeError, ValueError, IndexError, TypeError)
+_FAILURES = (RuntimeError, ValueError, LookupError, TypeError)
 _ROUNDINGS = 32  # of the largest entry: a few operations, each in the query's own precision
 
 
@@ -40,9 +40,15 @@ class Line:
     kwargs: Any
     pick: int | None
 
-    def again(self, args: Any, kwargs: Any) -> Line:
-        """The same step of another forward: its tensors that are no content, in their places."""
-        return replace(self, args=_refilled(self.args, args), kwargs=_refilled(self.kwargs, kwargs))
+    def again(self, args: Any, kwargs: Any) -> Line | None:
+        """The same step of another forward: its tensors that are no content, in their places.
+
+        None where it takes other arguments there.
+        """
+        try:
+            return replace(self, args=_refilled(self.args, args), kwargs=_refilled(self.kwargs, kwargs))
+        except _FAILURES:
+            return None
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,6 @@ class _Course:
     def enter_block(self, block: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if not self.active:
             return
-        self.depth += 1
         self.parts.clear()
         given = float_tensors(inputs, keywords)
         self.call = (self.calls, *(tensor.shape for tensor in given))
@@ -212,6 +211,7 @@ class _Course:
                 for number in root.awaited:
                     self.awaited.setdefault(number, []).append(root)
         self.trail.begin(given, self.takes)
+        self.depth += 1  # last, so that what is asked here is no operation of the block
 
     def leave_block(self, block: nn.Module, inputs: Any, output: Any) -> None:
         if not self.active:
@@ -232,8 +232,8 @@ class _Course:
                 if operation == root.operation and isinstance(found, Tensor):
                     self.held[root] = found
             for line in root.rotation.lines:
-                if line.at == number:
-                    self.lines.setdefault(root, []).append(line.again(args, kwargs))
+                if line.at == number and (again := line.again(args, kwargs)) is not None:
+                    self.lines.setdefault(root, []).append(again)
 
     def next_part(self, kind: str) -> int:
         """Which of its kind in this call of the block; when all that it had before have come, it is over."""
