@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isoscope.run.near import _copied, _rebuilt, _tensors, near
+from isoscope.run.near import _copied, _rebuilt, _tensors, near, near_where_small
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,13 @@ def test_records_of_a_gpu() -> None:
     brought = near(far)
     assert all(tensor.device.type == "cpu" for tensor in _tensors(brought))
     assert same(brought, far)
+
+
+def test_records_with_a_large_tensor_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    brought: list[object] = []
+    monkeypatch.setattr("isoscope.run.near.near", lambda held: brought.extend(held) or held)
+    monkeypatch.setattr("isoscope.run.near.SMALL", 23)  # `turned` has 24 numbers
+    held = records()
+    assert same(near_where_small(held), held) and brought == []
+    monkeypatch.setattr("isoscope.run.near.SMALL", 24)
+    assert same(near_where_small(held), held) and brought == [("layer.0", Outer), ("layer.1", Outer)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,34 @@ def test_selecting_nothing_lists_the_sites(layers: str) -> None:
 def test_no_batch_at_all(data: object) -> None:
     with pytest.raises(IsoscopeError, match="the data holds no batch; there is nothing to measure"):
         isoscope.observe(tiny.model("bert"), data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_data_may_run_the_model_between_batches(family: str) -> None:
+    """Hooks stay on the model from batch to batch; what it does in between is not measured."""
+    module = tiny.model(family)
+    batches = [{"input_ids": torch.randint(5, 40, (4, 12))} for _ in range(3)]
+
+    def from_the_model() -> Iterator[dict[str, torch.Tensor]]:
+        for batch in batches:
+            module(input_ids=batch["input_ids"].flip(1))
+            yield batch
+
+    one, other = (isoscope.observe(module, data).frame() for data in (batches, from_the_model()))
+    assert one.drop(columns="run").equals(other.drop(columns="run"))
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+
+
+def test_a_model_is_surveyed_on_the_front_of_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.Size] = []
+    module = tiny.model("bert")
+    module.register_forward_pre_hook(
+        lambda _, args, given: seen.append(given["input_ids"].shape), with_kwargs=True
+    )
+    ids = torch.randint(5, 40, (2, 70))
+    mask = torch.ones_like(ids)
+    isoscope.observe(module, [Batch({"input_ids": ids, "attention_mask": mask}, mask > 0, torch.arange(2))])
+    assert set(seen[:2]) == {(1, 64)} and (2, 70) in seen
 
 
 def test_an_unknown_measure_is_said_before_the_model_is_loaded() -> None:
