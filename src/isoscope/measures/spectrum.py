@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 
@@ -131,11 +132,18 @@ def _participation_ratio_split(record: Moments) -> Reading:
     return Reading(value, record.n, float(record.mean.shape[1]), note=_few(record))
 
 
+_measure = partial(
+    Measure,
+    family="spectrum",
+    stats=(Moments,),
+    interval=_NO_INTERVAL,
+    bounds=(1.0, math.inf),
+    unchanged_by=frozenset({"rotation", "scale", "shift"}),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="isoscore",
-        family="spectrum",
-        stats=(Moments,),
         read=_isoscore,
         definition=spectrum.isoscore,
         title="IsoScore",
@@ -145,15 +153,11 @@ MEASURES = (
         misleads="It ignores the mean: a far-off, round cloud has IsoScore 1 and mean cosine 1. With few "
         "vectors it reads too low; see the null.",
         null="(PR's null − 1) / (d − 1)",
-        interval=_NO_INTERVAL,
         source="Rudman et al. 2022; its closed form by the participation ratio",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="isoscore_star",
-        family="spectrum",
-        stats=(Moments,),
         read=_isoscore_star,
         definition=spectrum.isoscore_star,
         title="IsoScore*",
@@ -163,15 +167,11 @@ MEASURES = (
         misleads="Not 0 even for vectors on a line, so compare it between layers of one width only. In "
         "training the pull is towards a covariance of more data, here towards a round one of the same size.",
         null="from PR's null, in closed form",
-        interval=_NO_INTERVAL,
         source="Rudman & Eickhoff 2024, arXiv 2305.19358",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="participation_ratio",
-        family="spectrum",
-        stats=(Moments,),
         read=_participation_ratio,
         definition=spectrum.participation_ratio,
         title="participation ratio",
@@ -179,16 +179,11 @@ MEASURES = (
         says="The number of dimensions that carry the variance.",
         misleads="Biased low at small n: an isotropic cloud shows (d(n−1)+2)/(n+d), not d.",
         null="(d(n−1)+2)/(n+d)",
-        interval=_NO_INTERVAL,
         source="Gao & Ganguli 2015",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="participation_ratio_split",
-        family="spectrum",
-        stats=(Moments,),
         read=_participation_ratio_split,
         definition=spectrum.participation_ratio_split,
         title="participation ratio, split-half",
@@ -199,13 +194,9 @@ MEASURES = (
         null="d",
         interval="none: two halves give no spread",
         source="isoscope",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="effective_rank",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_spread(entropic_rank),
         definition=spectrum.effective_rank,
         title="effective rank",
@@ -213,16 +204,11 @@ MEASURES = (
         says="How many dimensions are in use, counted gently: small ones still count.",
         misleads="Noise in many small dimensions lifts it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Roy & Vetterli 2007",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="rankme",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_extent(entropic_rank),
         definition=spectrum.rankme,
         title="RankMe",
@@ -230,16 +216,12 @@ MEASURES = (
         says="The effective rank with the mean left in: a drift takes dimensions away.",
         misleads="As the effective rank; and a large mean alone lowers it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Garrido et al. 2023",
-        bounds=(1.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="stable_rank",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_extent(stable_rank),
         definition=spectrum.stable_rank,
         title="stable rank",
@@ -247,16 +229,12 @@ MEASURES = (
         says="How much larger the whole cloud is than its largest direction.",
         misleads="One direction, often the mean, decides it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Rudelson & Vershynin 2007",
-        bounds=(1.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="top_share",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_spread(top_share),
         definition=spectrum.top_share,
         title="share of the top component",
@@ -264,9 +242,7 @@ MEASURES = (
         says="How much of the variance lies along one single direction.",
         misleads="Biased high at small n; see the null.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Ethayarajh 2019 (MEV)",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
 )
