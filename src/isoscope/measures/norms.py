@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 
 from torch import Tensor
 
@@ -63,14 +64,7 @@ def _against_vocabulary(part: Callable[[NormWeights], Tensor | None]) -> Callabl
     return read
 
 
-def _weight(record: NormWeights) -> Tensor:
-    return record.weight
-
-
-def _bias(record: NormWeights) -> Tensor | None:
-    return record.bias
-
-
+_weight, _bias = attrgetter("weight"), attrgetter("bias")
 _measure = partial(
     Measure,
     family="norm",

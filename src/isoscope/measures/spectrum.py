@@ -98,19 +98,16 @@ def _participation_ratio(record: Moments) -> Reading:
     return Reading(participation(record.spread), record.n, null, note=_few(record))
 
 
-def _isoscore(record: Moments) -> Reading:
-    ratio, width = _participation_ratio(record), record.mean.shape[1]
-    if width < 2:
-        return undefined(record.n, "needs 2 dimensions")
-    return Reading((ratio.value - 1) / (width - 1), ratio.n, (ratio.null - 1) / (width - 1), note=ratio.note)
+def _of_ratio(score: Callable[[float, int], float]) -> Callable[[Moments], Reading]:
+    """Read a number that the participation ratio and the width give."""
 
+    def read(record: Moments) -> Reading:
+        ratio, width = _participation_ratio(record), record.mean.shape[1]
+        if width < 2:
+            return undefined(record.n, "needs 2 dimensions")
+        return Reading(score(ratio.value, width), ratio.n, score(ratio.null, width), note=ratio.note)
 
-def _isoscore_star(record: Moments) -> Reading:
-    ratio, width = _participation_ratio(record), record.mean.shape[1]
-    if width < 2:
-        return undefined(record.n, "needs 2 dimensions")
-    value, null = (shrunk_isoscore(each, width) for each in (ratio.value, ratio.null))
-    return Reading(value, ratio.n, null, note=ratio.note)
+    return read
 
 
 def shrunk_isoscore(ratio: float, width: int) -> float:
@@ -144,7 +141,7 @@ _measure = partial(
 MEASURES = (
     _measure(
         name="isoscore",
-        read=_isoscore,
+        read=_of_ratio(lambda ratio, width: (ratio - 1) / (width - 1)),
         definition=spectrum.isoscore,
         title="IsoScore",
         formula="(PR − 1) / (d − 1)",
@@ -158,7 +155,7 @@ MEASURES = (
     ),
     _measure(
         name="isoscore_star",
-        read=_isoscore_star,
+        read=_of_ratio(shrunk_isoscore),
         definition=spectrum.isoscore_star,
         title="IsoScore*",
         formula="IsoScore of (1−ζ)Σ + ζ(tr Σ/d)I, ζ = .2",
