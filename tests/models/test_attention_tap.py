@@ -16,7 +16,9 @@ from torch.nn import functional
 from torch.overrides import _get_current_function_mode_stack
 
 from isoscope.errors import IsoscopeError
+from isoscope.models.attention.read import once_each
 from isoscope.models.attention.tap import Attended, attention_tap, looked_for
+from isoscope.models.attention.trail import spelled
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest
 from isoscope.sites import Site
@@ -452,3 +454,20 @@ def test_float64_oracle_would_notice_a_wrong_scale_or_mask() -> None:
     right = products(seen)
     for wrong in (replace(seen, scale=seen.scale * 1.001), replace(seen, mask=None)):
         assert (products(wrong) - right).abs().max() > 1e-5
+
+
+def test_copies_of_a_key_head_are_taken_once() -> None:
+    keys = torch.arange(2.0).repeat_interleave(3).view(1, 6, 1, 1)
+    assert once_each(keys, 6, None)[0].flatten().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "function, name",
+    [
+        (torch.Tensor.__imul__, ("mul", True)),
+        (torch.multiply, ("mul", False)),
+        (torch.Tensor.mT.__get__, (".mT", False)),
+    ],
+)
+def test_an_operation_has_one_name_however_it_is_spelled(function: Any, name: tuple[str, bool]) -> None:
+    assert spelled(function) == name

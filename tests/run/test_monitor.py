@@ -276,3 +276,9 @@ def test_a_full_disk_that_stays_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert words[1].startswith("the rows of 2 steps could not be written and are lost (2, 3): cannot write")
     assert told == [0, 1]
     assert set(isoscope.read_run(tmp_path / "run").frame().step) == {0, 1}
+
+
+def test_a_summary_is_the_mean_and_the_worst_over_layers() -> None:
+    rows = pd.DataFrame({"head": [None, None, 0], "measure": "sink_mass", "value": [0.2, 0.4, 0.9]})
+    found = {name: round(value, 6) for name, value in summaries(rows).items()}
+    assert found == {"isoscope/sink_mass/mean": 0.3, "isoscope/sink_mass/max": 0.4}

@@ -15,6 +15,7 @@ import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.lab.model.transformer import Shape, build
 from isoscope.models.source import Model
+from isoscope.run.monitor.gradients import along
 from isoscope.run.monitor.monitor import Monitor
 from tests.run.training import ids, language, loss_of, probe, same
 
@@ -167,3 +168,8 @@ def test_gradients_of_a_model_of_transformers() -> None:
     shares = rows[rows.measure.isin(["query_gradient_share", "key_gradient_share"])]
     assert len(shares) == 2 * 2 * 3
     assert shares.value.between(0, 1).all()
+
+
+def test_the_share_of_a_gradient_along_a_mean_by_hand() -> None:
+    gradient = torch.tensor([[[3.0, 0.0], [0.0, 4.0]]])
+    assert along(gradient, torch.tensor([[0.0, 2.0]])).tolist() == pytest.approx([0.64])

@@ -12,6 +12,7 @@ import torch
 import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.run.monitor.monitor import Monitor
+from isoscope.run.monitor.own import explained
 from tests.run.training import language, probe
 
 
@@ -147,3 +148,7 @@ def test_what_is_there_and_what_it_took(tmp_path: Path) -> None:
 def test_the_public_names() -> None:
     assert isoscope.Monitor is Monitor
     assert isoscope.Alarm("a", 1, "layer.0", "words").step == 1
+
+
+def test_a_number_is_explained_by_its_name() -> None:
+    assert explained({"loss": 1.2})["loss"]["title"] == "loss"

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from isoscope.run.monitor.monitor import Monitor
-from isoscope.run.monitor.untouched import untouched
+from isoscope.run.monitor.untouched import untouched, writable
 from tests.run.training import ids, language, loss_of, probe, same, trained
 
 
@@ -198,3 +198,8 @@ def test_casts_that_autocast_keeps_are_not_used() -> None:
         return float(monitor.frame().value.iloc[-1])
 
     assert seen(before=True) == seen(before=False)
+
+
+def test_what_is_expanded_is_not_writable() -> None:
+    assert writable(torch.zeros(3))
+    assert not writable(torch.zeros(1).expand(3))

@@ -227,3 +227,8 @@ def test_not_finite_vectors_are_left_out() -> None:
         module.wte.weight[int(given["input_ids"][0, 11])] = torch.nan  # spreads over the first sequence
     part = part_of(module, [Batch(given, given["attention_mask"].bool(), torch.arange(2))])
     assert table(part).loc[("norm_output", "drift")]["n"] == int(given["attention_mask"][1].sum())
+
+
+def test_standardising_two_dimensions_by_hand() -> None:
+    norm = Norm("ln", "LayerNorm", torch.ones(2), None, 0.0, "")
+    assert standardised(norm, torch.tensor([[1.0, 3.0]])).tolist() == [[-1.0, 1.0]]

@@ -229,3 +229,7 @@ def test_torchs_own_encoder(batch_first: bool) -> None:
     assert found[names].equals(expected[names])
     smooth = ~found["measure"].isin(["propagation_agreement", "softmax_agreement"])
     np.testing.assert_allclose(found["value"][smooth], expected["value"][smooth], rtol=1e-6, atol=1e-8)
+
+
+def test_counts_of_different_lengths_are_added() -> None:
+    assert added_counts(torch.tensor([1, 2]), torch.tensor([0, 0, 5])).tolist() == [1, 2, 5]

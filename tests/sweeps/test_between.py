@@ -435,3 +435,7 @@ def test_what_curves_make_of_a_correlation_is_told() -> None:
     assert level > 0.85 and 0.3 < changes < 0.55
     words = str(EXPLANATIONS[together.name("query", changes=True)]["misleads"])
     assert "no straight trend" in words and "in 31 %" in words and "38 to 53 %" in words
+
+
+def test_fewer_pairs_make_a_larger_p() -> None:
+    assert [round(together.chance(0.8, pairs), 3) for pairs in (10, 4)] == [0.005, 0.2]

@@ -227,3 +227,10 @@ def test_a_chance_that_is_not_worked_out_to_the_end_is_on_the_same_side() -> Non
         ((early <= CHANCE) == (whole <= CHANCE)).all() and (early <= CHANCE).any() and (early < whole).any()
     )
     assert (early[early <= CHANCE] == whole[early <= CHANCE]).all()
+
+
+def test_a_large_jump_is_found_where_it_is() -> None:
+    noise = np.random.default_rng(0).standard_normal((32, 1))
+    values = noise + 30.0 * (np.arange(32) >= 20)[:, None]
+    (found,) = find_changes(list(range(0, 320, 10)), values)
+    assert [(change.kind, change.low, change.high) for change in found] == [("jump", 190, 200)]

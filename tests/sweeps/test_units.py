@@ -22,7 +22,7 @@ from isoscope.run.weigh.weigh import weigh
 from isoscope.sweeps.find.checkpoints import Checkpoint, in_folder
 from isoscope.sweeps.work.job import Asked, Job, Opened
 from isoscope.sweeps.work.threads import so_many_threads
-from isoscope.sweeps.work.unit import measure_one
+from isoscope.sweeps.work.unit import measure_one, out_of_memory
 from tests.models.tiny import VOCABULARY, tokenizer
 from tests.sweeps.swept import ask, jobs_of, opened, some
 
@@ -225,3 +225,8 @@ def test_models_of_a_name_are_one_model(trained: Path) -> None:
     found = Reopen(str(trained))(some(trained, 1)[0], "cpu")
     assert isinstance(found.model, Model)
     assert set(found.told) == {"loss"}
+
+
+def test_want_of_memory_is_known_by_its_words() -> None:
+    assert out_of_memory(RuntimeError("CUDA out of memory"))
+    assert not out_of_memory(OSError("no such file"))

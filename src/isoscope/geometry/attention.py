@@ -36,11 +36,7 @@ class AttentionRows:
 
 
 def hidden_at_most(dtype: torch.dtype) -> float:
-    """The value at or under which a floating mask hides a key: half the lowest finite number.
-
-    >>> hidden_at_most(torch.float16)
-    -32752.0
-    """
+    """The value at or under which a floating mask hides a key: half the lowest finite number."""
     return torch.finfo(dtype).min / 2
 
 
@@ -58,11 +54,7 @@ def visible_keys(
     window: int | None = None,
     device: torch.device | None = None,
 ) -> Tensor:
-    """Which key every query sees, boolean [b, h, t, s].
-
-    >>> visible_keys((1, 1, 2, 3), causal=True)[0, 0].int().tolist()
-    [[1, 1, 0], [1, 1, 1]]
-    """
+    """Which key every query sees, boolean [b, h, t, s]."""
     _, _, t, s = shape
     at = torch.arange(t, device=device)[:, None] + (s - t if causal else 0)
     key = torch.arange(s, device=device)[None, :]
@@ -77,12 +69,7 @@ def visible_keys(
 
 
 def row_statistics(scores: Tensor, visible: Tensor, *, offset: int = 0) -> AttentionRows:
-    """The statistics of rows of `scores` [b, h, t, s] over the `visible` keys; query i stands at i + offset.
-
-    >>> rows = row_statistics(torch.zeros(1, 1, 1, 4), torch.ones(1, 1, 1, 4, dtype=torch.bool))
-    >>> round(float(rows.entropy), 6), float(rows.distance)
-    (1.386294, 1.5)
-    """
+    """The statistics of rows of `scores` [b, h, t, s] over `visible` keys; query i stands at i + offset."""
     scores = scores.double()
     count = visible.sum(-1)
     usable = (count > 0) & (scores.isfinite() | ~visible).all(-1)
@@ -118,10 +105,6 @@ def weight_rows(weights: Tensor, scores: Tensor) -> AttentionRows:
 
     A row is p = |w|/Σ|w|; `lse`, `max_score`, `score_variance` and `visible` are those of the scores, which
     are −inf where a key is hidden. What the weights add up to is not in it; a row of zeros is NaN.
-
-    >>> rows = weight_rows(torch.tensor([[[[0.2, 0.2, 0.0]]]]), torch.zeros(1, 1, 1, 3))
-    >>> round(float(rows.entropy.exp()), 6), int(rows.visible)
-    (2.0, 3)
     """
     visible = seen(scores)
     rows = row_statistics(scores, visible)
@@ -158,10 +141,6 @@ def attention_rows(
 
     `mask`, `bias` and `key_bias` broadcast to [b, h, t, s]; `key_lengths` [b] counts each sequence's keys;
     `scale` is 1/√e unless given.
-
-    >>> q = k = torch.eye(2)[None, None]
-    >>> attention_rows(q, k, scale=1.0, causal=True).lse.numpy().round(4).tolist()
-    [[[1.0, 1.3133]]]
     """
     keys = k.double().repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     scores = (q.shape[-1] ** -0.5 if scale is None else scale) * (q.double() @ keys.mT)
@@ -184,11 +163,7 @@ def score_rows(
     window: int | None = None,
     key_bias: Tensor | None = None,
 ) -> AttentionRows:
-    """The statistics of softmax(scores + …) for `scores` [b, h, t, s], which may hold hidden keys itself.
-
-    >>> score_rows(torch.tensor([[[[0.0, 0.0, -torch.inf]]]])).visible.tolist()
-    [[[2]]]
-    """
+    """The statistics of softmax(scores + …) for `scores` [b, h, t, s], which may hold hidden keys itself."""
     b, h, t, s = scores.shape
     visible = seen(scores) & visible_keys(
         (b, h, t, s), causal=causal, key_lengths=key_lengths, mask=mask, window=window, device=scores.device

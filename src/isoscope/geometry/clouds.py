@@ -33,10 +33,6 @@ def shared_axes(query: Tensor, key: Tensor, how: Axes, seed: int = 0) -> OnAxes:
     the means do not make the axes. "random": two random directions. The share of an axis is ‖Xa‖²/‖X‖² of
     the X it is fitted to, of [Q; K] for random ones; NaN where that is zero. Each axis points so that the
     mean query lies at its positive side. Where there is no second direction its coordinates are 0.
-
-    >>> cone = torch.tensor([[3.0, 0.1, 0.0], [3.0, -0.1, 0.0]])
-    >>> shared_axes(cone, -cone, "shared").query[:, 0].tolist()
-    [3.0, 3.0]
     """
     query, key = query.double(), key.double()
     centred = torch.cat([query - query.mean(0), key - key.mean(0)])
@@ -47,11 +43,7 @@ def shared_axes(query: Tensor, key: Tensor, how: Axes, seed: int = 0) -> OnAxes:
 
 
 def pull(query: Tensor, key: Tensor) -> float:
-    """|q̄·k̄| / (mean ‖q‖ · mean ‖k‖): |cos(q̄, k̄)| times both relative drifts, in [0, 1]; 0 of nothing.
-
-    >>> pull(torch.tensor([[2.0, 0.0]]), torch.tensor([[-1.0, 0.0], [0.0, 1.0]]))
-    0.5
-    """
+    """|q̄·k̄| / (mean ‖q‖ · mean ‖k‖): |cos(q̄, k̄)| times both relative drifts, in [0, 1]; 0 of nothing."""
     if not len(query) or not len(key):
         return 0.0
     query, key = query.double(), key.double()

@@ -18,11 +18,7 @@ SAMPLE = 4096
 
 
 def outlier_dimensions(points: Tensor) -> float:
-    """The number of dimensions whose variance is at least 5 times the mean over dimensions, in [0, d/5].
-
-    >>> outlier_dimensions(torch.diag(torch.tensor([9.0, 1, 1, 1, 1, 1, 1, 1])))
-    1.0
-    """
+    """The number of dimensions whose variance is at least 5 times the mean over dimensions, in [0, d/5]."""
     if len(points) < 2:
         return math.nan
     variance = points.double().var(dim=0, correction=0)
@@ -30,11 +26,7 @@ def outlier_dimensions(points: Tensor) -> float:
 
 
 def massive_activations(points: Tensor, sequence: Tensor) -> float:
-    """The number of coordinates beyond 100 and 1000 times the median size of their sequence's coordinates.
-
-    >>> massive_activations(torch.tensor([[0.1, 0.1, 300.0], [0.1, 0.1, 0.1]]), torch.tensor([0, 0]))
-    1.0
-    """
+    """The number of coordinates beyond 100 and 1000 times the median size of their sequence's coordinates."""
     found = 0
     for name in torch.unique(sequence):
         own = points[sequence == name].double()
@@ -53,9 +45,6 @@ def spread_over(total: int, many: int) -> Tensor:
     """`many` of the numbers 0 … total−1: all of them, or as evenly as multiples of the golden ratio fall.
 
     A fixed step would meet the same few dimensions in every vector.
-
-    >>> spread_over(4, 4).tolist(), spread_over(100, 5).tolist()
-    ([0, 1, 2, 3], [30, 92, 54, 16, 78])
     """
     if many >= total:
         return torch.arange(total)

@@ -6,20 +6,10 @@ from torch import Tensor
 
 
 def not_finite(points: Tensor) -> float:
-    """The number of rows of `points` [n, d] with a NaN or an Inf.
-
-    >>> import torch
-    >>> not_finite(torch.tensor([[1.0, float("nan")], [1.0, 2.0]]))
-    1.0
-    """
+    """The number of rows of `points` [n, d] with a NaN or an Inf."""
     return float((~points.isfinite()).any(dim=1).sum())
 
 
 def zero_vectors(points: Tensor) -> float:
-    """The number of rows of `points` [n, d] that are zero.
-
-    >>> import torch
-    >>> zero_vectors(torch.tensor([[0.0, 0.0], [1.0, 2.0]]))
-    1.0
-    """
+    """The number of rows of `points` [n, d] that are zero."""
     return float((points == 0).all(dim=1).sum())

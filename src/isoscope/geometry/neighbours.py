@@ -38,13 +38,7 @@ def nearest(points: Tensor, count: int = NEIGHBOURS) -> Tensor:
 
 
 def intrinsic_dimension(points: Tensor) -> float:
-    """TwoNN (Facco et al. 2017): the slope of −log(1 − F(μ)) against log μ, μ = r₂/r₁, F its distribution.
-
-    >>> random = torch.Generator().manual_seed(0)
-    >>> flat = torch.randn(2000, 2, generator=random) @ torch.randn(2, 30, generator=random)
-    >>> round(intrinsic_dimension(flat))
-    2
-    """
+    """TwoNN (Facco et al. 2017): the slope of −log(1 − F(μ)) against log μ, μ = r₂/r₁, F its distribution."""
     near = nearest(points)
     return two_nearest(near) if len(near) > NEIGHBOURS else math.nan
 

@@ -10,12 +10,7 @@ OUTLYING = 3.0  # times the median of |γ|
 
 
 def weight_outliers(weight: Tensor) -> int:
-    """How many entries of γ exceed three times the median size, #{k : |γ_k| > 3·median|γ|}.
-
-    >>> import torch
-    >>> weight_outliers(torch.tensor([1.0, 1.0, -1.0, 0.9, 8.0]))
-    1
-    """
+    """How many entries of γ exceed three times the median size, #{k : |γ_k| > 3·median|γ|}."""
     sizes = sorted(abs(each) for each in weight.double().tolist())
     middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
     return sum(size > OUTLYING * middle for size in sizes)

@@ -71,10 +71,6 @@ def signal_propagation(trace: Tensor, trace_square: Tensor, frobenius_square: Te
     """ρ(t) by the Gaussian form, [..., T], in [0, 1].
 
     ρ(t) = ½[erf((T−1−μ_t)/√(2v_t)) + erf((1+μ_t)/√(2v_t))].
-
-    >>> zero = torch.zeros(())
-    >>> signal_propagation(zero, zero, zero, 3).tolist()  # nothing moves the scores: all signal passes
-    [1.0, 1.0, 1.0]
     """
     mean, variance = walk_moments(trace, trace_square, frobenius_square, length)
     return expected_between(mean, variance.sqrt(), length)
@@ -214,9 +210,6 @@ def regime(trace: Tensor, trace_square: Tensor, frobenius_square: Tensor, length
     "late", "early" |θ|/2 > σ, |θ|/2 ≫ 1/T, |θ| ≤ 2: the half of u > ½ where θ > 0, of u < ½ where θ < 0
     "middle", "middle_early"  the same with |θ| > 2: u within 1/|θ| of ½, on the side of "late" or "early"
     "undecided"     the rest, and what is NaN
-
-    >>> regime(torch.tensor([1.0, -1.0]), torch.tensor([0.01, 0.01]), torch.tensor([0.01, 0.01]), 512)
-    ('late', 'early')
     """
     sigmas = (frobenius_square / 3 + trace_square / 4).clamp_min(0).sqrt()
     thetas, norms = trace.reshape(-1).tolist(), frobenius_square.sqrt().reshape(-1).tolist()
@@ -252,10 +245,6 @@ def profile_agreement(predicted: Tensor, measured: Tensor, null: Tensor | None =
 
     `null` [n, h, T] are profiles predicted of random W of each head's shape and norm: without them, NaN. They
     may well correlate with what is measured: 0 is not what chance gives.
-
-    >>> found = profile_agreement(torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[2.0, 1.0, 3.0]]))
-    >>> round(float(found.spearman), 6)
-    0.5
     """
     by_chance = predicted.new_zeros(0, *predicted.shape) if null is None else null
     if predicted.shape != measured.shape or by_chance.shape[1:] != measured.shape:

@@ -93,11 +93,7 @@ def _check_root(root: Tensor, width: int) -> None:
 
 
 def covariance_root(covariance: Tensor) -> Tensor:
-    """Σ^½ [d, d], symmetric, of a covariance [d, d]; eigenvalues under zero are rounding and count as zero.
-
-    >>> covariance_root(torch.tensor([[4.0, 0.0], [0.0, 0.0]])).tolist()
-    [[2.0, 0.0], [0.0, 0.0]]
-    """
+    """Σ^½ [d, d], symmetric, of a covariance [d, d]; eigenvalues under zero are rounding, and zero here."""
     covariance = covariance.double()
     if not covariance.isfinite().all():
         return torch.full_like(covariance, math.nan)
@@ -113,11 +109,7 @@ def qk_matrix(
     gamma: Tensor | None = None,
     root: Tensor | None = None,
 ) -> Tensor:
-    """W of every head, [h, d, d].
-
-    >>> qk_matrix(torch.eye(2), torch.eye(2), scale=0.5, gamma=torch.tensor([1.0, 2.0])).tolist()
-    [[[0.5, 0.0], [0.0, 2.0]]]
-    """
+    """W of every head, [h, d, d]."""
     parts = factors(wq, wk, scale=scale, gamma=gamma)
     matrix = parts.query @ parts.keys.mT
     if root is None:
@@ -135,12 +127,7 @@ def qk_spectrum(
     gamma: Tensor | None = None,
     root: Tensor | None = None,
 ) -> QkSpectrum:
-    """The spectrum of W of every head, by the definitions of its fields.
-
-    >>> turned = qk_spectrum(torch.eye(2), torch.tensor([[0.0, -1.0], [1.0, 0.0]]), scale=1.0)
-    >>> float(turned.trace), float(turned.trace_square), float(turned.skew_share)
-    (0.0, -2.0, 1.0)
-    """
+    """The spectrum of W of every head, by the definitions of its fields."""
     rank = min(wq.shape[-2:])
     heads = [_spectrum(matrix, rank) for matrix in qk_matrix(wq, wk, scale=scale, gamma=gamma, root=root)]
     return QkSpectrum(**{name: torch.stack([head[name] for head in heads]) for name in heads[0]})
@@ -196,10 +183,6 @@ def bias_terms(
 
     score = scale·(W_Qᵀ(γ⊙x̂) + q₀)·(W_Kᵀ(γ⊙x̂') + k₀). `query_bias` [h, e] and `key_bias` [g, e], or flat as a
     Linear has them, are zero unless given.
-
-    >>> terms = bias_terms(torch.eye(2), torch.eye(2), scale=1.0, query_bias=torch.tensor([3.0, 4.0]))
-    >>> float(terms.key_bias_norm), float(terms.query_bias_norm)
-    (5.0, 0.0)
     """
     bare, folded = factors(wq, wk, scale=1.0), factors(wq, wk, scale=1.0, gamma=gamma)
     scale = bare.query.shape[2] ** -0.5 if scale is None else scale

@@ -26,12 +26,7 @@ LEAST = 8  # types that make a correlation
 
 
 def self_similarity(points: Tensor, token: Tensor, sequence: Tensor) -> float:
-    """The mean over types of the mean cosine between its vectors of different sequences, in [−1, 1].
-
-    >>> cloud = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    >>> round(self_similarity(cloud, torch.tensor([5, 5, 6]), torch.tensor([0, 1, 1])), 6)
-    0.707107
-    """
+    """The mean over types of the mean cosine between its vectors of different sequences, in [−1, 1]."""
     found = [
         mean_cosine_between(points[token == name], sequence[token == name])
         for name in torch.unique(token).tolist()

@@ -16,10 +16,6 @@ def intra_similarity(points: Tensor, sequence: Tensor) -> float:
     """The mean over sequences of mean_i cos(x_i, x̄_s), in [−1, 1] (Ethayarajh 2019).
 
     Vectors of norm zero are left out; a sequence whose mean is zero has none.
-
-    >>> import torch
-    >>> round(intra_similarity(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])), 6)
-    0.707107
     """
     found = []
     for name in sorted(set(sequence.tolist())):
@@ -37,12 +33,7 @@ def intra_similarity_adjusted(points: Tensor, sequence: Tensor) -> float:
 
 
 def rank_residual(points: Tensor, sequence: Tensor) -> float:
-    """The mean over sequences of ‖X_s − 1x̄_sᵀ‖/‖X_s‖, in [0, 1]: 0 when a sequence has collapsed to a point.
-
-    >>> import torch
-    >>> rank_residual(torch.tensor([[3.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]))
-    0.0
-    """
+    """The mean over sequences of ‖X_s − 1x̄_sᵀ‖/‖X_s‖, in [0, 1]: 0 when a sequence is one point."""
     found = []
     for name in sorted(set(sequence.tolist())):
         mine = points[sequence == name].double()

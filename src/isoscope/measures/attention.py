@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from torch import Tensor
@@ -12,7 +14,6 @@ from isoscope.geometry import sharpness
 from isoscope.measures.base import Measure
 from isoscope.measures.per_head import per_head
 from isoscope.results.reading import Reading
-from isoscope.stats.base import Stat
 from isoscope.stats.intervals import Array, array, left, quiet
 from isoscope.stats.mass import Mass
 from isoscope.stats.rows import Rows
@@ -106,55 +107,34 @@ def _counted(record: Rows, count: Tensor) -> tuple[Reading, ...]:
     return Reading(float(count.sum()), int(every.sum()), 0.0), *heads
 
 
-def _measure(
-    name: str,
-    read: Callable[..., tuple[Reading, ...]],
-    *,
-    title: str,
-    formula: str,
-    says: str,
-    misleads: str,
-    null: str,
-    bounds: tuple[float, float],
-    interval: str = INTERVAL,
-    source: str = "isoscope",
-    family: str = "attention",
-    stat: type[Stat] = Rows,
-) -> Measure:
-    return Measure(
-        name=name,
-        family=family,
-        stats=(stat,),
-        read=read,
-        definition=getattr(sharpness, name),
-        title=title,
-        formula=formula,
-        says=says + _LAYER if family == "attention" else says,
-        misleads=misleads,
-        null=null,
-        interval=interval,
-        source=source,
-        bounds=bounds,
-        unchanged_by=frozenset(),
-        needs=frozenset({"attention"}),
-        at="attention",
-    )
+_measure = partial(
+    Measure,
+    family="attention",
+    stats=(Rows,),
+    interval=INTERVAL,
+    source="isoscope",
+    bounds=(0.0, math.inf),
+    unchanged_by=frozenset(),
+    needs=frozenset({"attention"}),
+    at="attention",
+)
+_count = partial(_measure, family="health", null="0", interval="none: a count")
 
-
-MEASURES = (
+_OF_HEADS = (
     _measure(
-        "entropy",
-        _entropy,
+        name="entropy",
+        read=_entropy,
+        definition=sharpness.entropy,
         title="entropy of attention",
         formula="H = −Σ_j p_ij log p_ij, mean over queries, nats",
         says="How spread the weight of a query is over the keys it sees: log v when even, 0 when on one key.",
         misleads="It grows with the number of keys; compare the normalised form between lengths.",
         null="mean log v, v the keys a query sees: attention that is the same everywhere",
-        bounds=(0.0, math.inf),
     ),
     _measure(
-        "normalised_entropy",
-        read_normalised_entropy,
+        name="normalised_entropy",
+        read=read_normalised_entropy,
+        definition=sharpness.normalised_entropy,
         title="normalised entropy of attention",
         formula="mean of H/log v over queries that see v ≥ 2 keys",
         says="How spread attention is whatever the length: 1 when even, 0 when on one key.",
@@ -163,8 +143,9 @@ MEASURES = (
         bounds=(0.0, 1.0),
     ),
     _measure(
-        "largest_weight",
-        _largest_weight,
+        name="largest_weight",
+        read=_largest_weight,
+        definition=sharpness.largest_weight,
         title="largest weight",
         formula="mean over queries of max_j p_ij",
         says="How much of a query's attention goes to the one key it looks at most.",
@@ -173,8 +154,9 @@ MEASURES = (
         bounds=(0.0, 1.0),
     ),
     _measure(
-        "effective_keys",
-        _effective_keys,
+        name="effective_keys",
+        read=_effective_keys,
+        definition=sharpness.effective_keys,
         title="effective number of keys",
         formula="mean over queries of 1/Σ_j p_ij²",
         says="How many keys a query attends to, counted by weight.",
@@ -183,8 +165,9 @@ MEASURES = (
         bounds=(1.0, math.inf),
     ),
     _measure(
-        "largest_score",
-        _largest_score,
+        name="largest_score",
+        read=_largest_score,
+        definition=sharpness.largest_score,
         title="largest score",
         formula="max s_ij",
         says="How large a score gets before the softmax: beyond some 10⁴ half precision and training suffer.",
@@ -195,8 +178,9 @@ MEASURES = (
         bounds=(-math.inf, math.inf),
     ),
     _measure(
-        "score_std",
-        _score_std,
+        name="score_std",
+        read=_score_std,
+        definition=sharpness.score_std,
         title="standard deviation of the scores within rows",
         formula="√(mean_i Var_j s_ij) over the visible keys",
         says="What the softmax sees of the scores' size: near 0 attention is even, and a row condenses on a "
@@ -204,11 +188,11 @@ MEASURES = (
         misleads="The spread pooled over rows is larger: the part that is the same for a whole row is not "
         "seen by the softmax, and is left out here.",
         null="none: it has the units of the scores",
-        bounds=(0.0, math.inf),
     ),
     _measure(
-        "sink_mass",
-        read_sink_mass,
+        name="sink_mass",
+        read=read_sink_mass,
+        definition=sharpness.sink_mass,
         title="sink mass",
         formula="mean over queries of p_i,first",
         says="How much attention is parked on the first token of the sequence.",
@@ -218,19 +202,20 @@ MEASURES = (
         bounds=(0.0, 1.0),
     ),
     _measure(
-        "attended_distance",
-        _attended_distance,
+        name="attended_distance",
+        read=_attended_distance,
+        definition=sharpness.attended_distance,
         title="attended distance",
         formula="mean over queries of Σ_j p_ij |i − j|",
         says="How far away a query looks, in positions.",
         misleads="A sink at the start makes it large without anything being read there.",
         null="none: it depends on the length",
-        bounds=(0.0, math.inf),
     ),
     _measure(
-        "attention_mass",
-        _attention_mass,
-        stat=Mass,
+        name="attention_mass",
+        read=_attention_mass,
+        definition=sharpness.attention_mass,
+        stats=(Mass,),
         title="mass of attention",
         formula="mean over queries of Σ_j w_ij",
         says="What the weights of a query add up to where they are no softmax: near 0 a head is silent. The "
@@ -240,28 +225,29 @@ MEASURES = (
         null="none: it depends on the map",
         bounds=(-math.inf, math.inf),
     ),
-    _measure(
-        "blind_rows",
-        _blind_rows,
-        family="health",
+)
+
+MEASURES = (
+    *(
+        replace(each, says=f"{each.says} The layer's number is the mean over its heads.")
+        for each in _OF_HEADS
+    ),
+    _count(
+        name="blind_rows",
+        read=_blind_rows,
+        definition=sharpness.blind_rows,
         title="queries that see no key",
         formula="#{i : v_i = 0}",
         says="How many queries that count have nothing to attend to; they are left out of the rest.",
         misleads="Anything but 0 points at a mask that does not fit the data.",
-        null="0",
-        interval="none: a count",
-        bounds=(0.0, math.inf),
     ),
-    _measure(
-        "not_finite_rows",
-        _not_finite_rows,
-        family="health",
+    _count(
+        name="not_finite_rows",
+        read=_not_finite_rows,
+        definition=sharpness.not_finite_rows,
         title="rows with scores that are not finite",
         formula="#{i : some visible s_ij is NaN or infinite}",
         says="How many queries have scores that overflowed; they are left out of the rest.",
         misleads="Not at all: anything but 0 wants a look.",
-        null="0",
-        interval="none: a count",
-        bounds=(0.0, math.inf),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.integrate import quad
@@ -80,11 +80,17 @@ def _expected_largest(width: int) -> float:
     return float(quad(lambda x: 1 - math.erf(math.sqrt(x / 2)) ** width, 0, 100)[0])
 
 
+_measure = partial(
+    Measure,
+    family="directions",
+    stats=(Directions,),
+    bounds=(-1.0, 1.0),
+    unchanged_by=frozenset({"rotation", "scale"}),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="mean_cosine",
-        family="directions",
-        stats=(Directions,),
         read=_mean_cosine,
         definition=cosine.mean_cosine,
         title="mean cosine, all pairs",
@@ -96,13 +102,9 @@ MEASURES = (
         null="0",
         interval="none: pairs inside a sequence bias it; see mean_cosine_between",
         source=_GODEY,
-        bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
     ),
-    Measure(
+    _measure(
         name="mean_cosine_between",
-        family="directions",
-        stats=(Directions,),
         read=read_mean_cosine_between,
         definition=cosine.mean_cosine_between,
         title="mean cosine between sequences",
@@ -115,12 +117,9 @@ MEASURES = (
         null="0",
         interval="jackknife over groups of whole sequences, from 8 sequences on",
         source="isoscope; the unbiased form of A",
-        bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
     ),
-    Measure(
+    _measure(
         name="cosine_variance",
-        family="directions",
         stats=(Orientation,),
         read=_cosine_variance,
         definition=cosine.cosine_variance,
@@ -132,12 +131,10 @@ MEASURES = (
         interval="none: the record keeps no groups",
         source="isoscope",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
         extra=True,
     ),
-    Measure(
+    _measure(
         name="rogue_contribution",
-        family="directions",
         stats=(Contributions,),
         read=_rogue_contribution,
         definition=cosine.rogue_contribution,
@@ -149,7 +146,6 @@ MEASURES = (
         null="the expected largest of d chance contributions, at the effective number of vectors",
         interval="none: a maximum",
         source="Timkey & van Schijndel 2021",
-        bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"scale"}),
     ),
 )

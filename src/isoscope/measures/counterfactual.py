@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-from torch import Tensor
 
 from isoscope.geometry import query_key, sharpness
 from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy, read_sink_mass
@@ -85,44 +85,25 @@ def _beside(part: str) -> Callable[[Counterfactual], tuple[Reading, ...]]:
     return read
 
 
-def _measure(
-    name: str,
-    read: Callable[[Counterfactual], tuple[Reading, ...]],
-    definition: Callable[..., Tensor],
-    *,
-    title: str,
-    formula: str,
-    says: str,
-    null: str,
-    misleads: str = _LOCAL,
-    interval: str = INTERVAL,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Measure:
-    return Measure(
-        name=name,
-        family="drift in attention",
-        stats=(Counterfactual,),
-        read=read,
-        definition=definition,
-        title=title,
-        formula=formula,
-        says=says,
-        misleads=misleads,
-        null=null,
-        interval=interval,
-        source="isoscope",
-        bounds=bounds,
-        unchanged_by=frozenset(),
-        needs=frozenset({"attention", "counterfactual"}),
-        at="attention",
-    )
+_measure = partial(
+    Measure,
+    family="drift in attention",
+    stats=(Counterfactual,),
+    misleads=_LOCAL,
+    interval=INTERVAL,
+    source="isoscope",
+    bounds=(0.0, 1.0),
+    unchanged_by=frozenset(),
+    needs=frozenset({"attention", "counterfactual"}),
+    at="attention",
+)
 
 
 MEASURES = (
     _measure(
-        "drift_share",
-        _drift_share,
-        query_key.drift_share,
+        name="drift_share",
+        read=_drift_share,
+        definition=query_key.drift_share,
         title="drift share",
         formula="V_d/(V_d + V_c), V_d = mean_i Var_j a_ij, V_c = mean_i Var_j (s_ij − a_ij), a_ij the mean "
         "query's scores",
@@ -134,9 +115,9 @@ MEASURES = (
         interval="none: the mean query is as uncertain as the rows, and is not read again without each group",
     ),
     _measure(
-        "cross_term",
-        _cross_term,
-        query_key.cross_term,
+        name="cross_term",
+        read=_cross_term,
+        definition=query_key.cross_term,
         title="cross term of the drift share",
         formula="1 − (V_d + V_c)/mean_i Var_j s_ij",
         says="What the mean query's scores and the rest add (above 0) or take (below) when they go together.",
@@ -145,9 +126,9 @@ MEASURES = (
         bounds=(-math.inf, 0.5),  # Var s ≤ 2(V_d + V_c)
     ),
     _measure(
-        "entropy_without_drift",
-        _entropy_without,
-        sharpness.entropy,
+        name="entropy_without_drift",
+        read=_entropy_without,
+        definition=sharpness.entropy,
         title="entropy without the mean query",
         formula="H of softmax(s_ij − a_ij), nats",
         says="How spread attention would be were the mean query taken away.",
@@ -155,9 +136,9 @@ MEASURES = (
         bounds=(0.0, math.inf),
     ),
     _measure(
-        "normalised_entropy_without_drift",
-        _of("without", read_normalised_entropy),
-        sharpness.normalised_entropy,
+        name="normalised_entropy_without_drift",
+        read=_of("without", read_normalised_entropy),
+        definition=sharpness.normalised_entropy,
         title="normalised entropy without the mean query",
         formula="mean of H/log v of softmax(s_ij − a_ij)",
         says="How spread attention would be were the mean query taken away: where it rises to 1, the drift "
@@ -165,27 +146,27 @@ MEASURES = (
         null="1",
     ),
     _measure(
-        "largest_weight_without_drift",
-        _largest_without,
-        sharpness.largest_weight,
+        name="largest_weight_without_drift",
+        read=_largest_without,
+        definition=sharpness.largest_weight,
         title="largest weight without the mean query",
         formula="mean of max_j softmax(s_ij − a_ij)",
         says="How much of a query's attention would go to its first choice.",
         null="none: as the largest weight",
     ),
     _measure(
-        "sink_mass_without_drift",
-        _of("without", read_sink_mass),
-        sharpness.sink_mass,
+        name="sink_mass_without_drift",
+        read=_of("without", read_sink_mass),
+        definition=sharpness.sink_mass,
         title="sink mass without the mean query",
         formula="mean of softmax(s_ij − a_ij) at the first key",
         says="Whether the sink is carried by the mean query: at chance, it was.",
         null="mean 1/v, the share of one key by chance",
     ),
     _measure(
-        "normalised_entropy_without_random",
-        _of("random", read_normalised_entropy),
-        sharpness.normalised_entropy,
+        name="normalised_entropy_without_random",
+        read=_of("random", read_normalised_entropy),
+        definition=sharpness.normalised_entropy,
         title="normalised entropy without a random vector",
         formula="the same, a random vector of the length of q̄ in its place",
         says="A control: taking any vector of that length away changes scores, and this is how much of the "
@@ -193,27 +174,27 @@ MEASURES = (
         null="1",
     ),
     _measure(
-        "sink_mass_without_random",
-        _of("random", read_sink_mass),
-        sharpness.sink_mass,
+        name="sink_mass_without_random",
+        read=_of("random", read_sink_mass),
+        definition=sharpness.sink_mass,
         title="sink mass without a random vector",
         formula="the same, a random vector of the length of q̄ in its place",
         says="The control for the sink mass without the mean query.",
         null="mean 1/v, the share of one key by chance",
     ),
     _measure(
-        "normalised_entropy_beside_first",
-        _beside("beside"),
-        sharpness.normalised_entropy_beside_first,
+        name="normalised_entropy_beside_first",
+        read=_beside("beside"),
+        definition=sharpness.normalised_entropy_beside_first,
         title="normalised entropy over the keys but the first",
         formula="mean of H'/log(v − 1), the first key left out and the rest renormalised",
         says="A control: how spread attention is apart from the sink.",
         null="1",
     ),
     _measure(
-        "normalised_entropy_beside_first_without_drift",
-        _beside("beside_without"),
-        sharpness.normalised_entropy_beside_first,
+        name="normalised_entropy_beside_first_without_drift",
+        read=_beside("beside_without"),
+        definition=sharpness.normalised_entropy_beside_first,
         title="normalised entropy over the keys but the first, without the mean query",
         formula="mean of H'/log(v − 1) of softmax(s_ij − a_ij)",
         says="Whether the mean query sharpens attention beyond the sink: where it is higher, it does.",

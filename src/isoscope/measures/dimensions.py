@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from scipy import stats
 
@@ -43,11 +44,18 @@ def _listed(which: list[int]) -> str:
     return ", ".join(map(str, which))
 
 
+_measure = partial(
+    Measure,
+    family="dimensions",
+    stats=(Dimensions,),
+    interval="none: a count",
+    bounds=(0.0, math.inf),
+    unchanged_by=frozenset(),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="outlier_dimensions",
-        family="dimensions",
-        stats=(Dimensions,),
         read=_outlier_dimensions,
         definition=dimensions.outlier_dimensions,
         title="outlier dimensions",
@@ -55,15 +63,11 @@ MEASURES = (
         says="How many coordinates vary far more than the rest, and which are the first of them.",
         misleads="It depends on the axes, and on a threshold: a dimension at 4.9 times the mean is not one.",
         null="the expected number in a Gaussian cloud: d·P(Beta((n−1)/2, (d−1)(n−1)/2) ≥ 5/d)",
-        interval="none: a count",
         source="Rudman et al. 2023, arXiv 2310.17715",
-        bounds=(0.0, math.inf),
         unchanged_by=frozenset({"scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="massive_activations",
-        family="dimensions",
-        stats=(Dimensions,),
         read=_massive_activations,
         definition=dimensions.massive_activations,
         title="massive activations",
@@ -71,15 +75,10 @@ MEASURES = (
         says="How many single numbers tower over all others, and in which dimensions.",
         misleads="They tend to sit at position 0 and at special tokens, which do not count unless asked for.",
         null="0",
-        interval="none: a count",
         source="Sun et al. 2024, arXiv 2402.17762",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset(),
     ),
-    Measure(
+    _measure(
         name="largest_activation",
-        family="dimensions",
-        stats=(Dimensions,),
         read=_largest_activation,
         definition=dimensions.largest_activation,
         title="largest activation",
@@ -89,7 +88,5 @@ MEASURES = (
         null="none: it has the units of the model",
         interval="none: a maximum",
         source="isoscope",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset(),
     ),
 )

@@ -8,6 +8,7 @@ stretched to the value itself where noise lifts that above it.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from torch import Tensor
@@ -76,11 +77,19 @@ def _mean_norm(record: Centre) -> Reading:
     return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high))
 
 
+_measure = partial(
+    Measure,
+    family="drift",
+    stats=(Centre,),
+    interval=_INTERVAL,
+    source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
+    bounds=(0.0, math.inf),
+    unchanged_by=frozenset({"rotation"}),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="drift",
-        family="drift",
-        stats=(Centre,),
         read=read_drift,
         definition=drift.drift,
         title="drift",
@@ -89,15 +98,9 @@ MEASURES = (
         misleads="It grows with the norms, so compare layers by the relative drift. Noise alone makes it "
         "positive: read it against its null.",
         null="√E‖x̄‖² if the true mean were zero, from the spread between sequences",
-        interval=_INTERVAL,
-        source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
     ),
-    Measure(
+    _measure(
         name="relative_drift",
-        family="drift",
-        stats=(Centre,),
         read=read_relative_drift,
         definition=drift.relative_drift,
         title="relative drift",
@@ -107,15 +110,11 @@ MEASURES = (
         misleads="When norms are equal its square is about the mean cosine: the two are no independent "
         "evidence of each other.",
         null="1/√n, n the effective number of vectors",
-        interval=_INTERVAL,
-        source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
     ),
-    Measure(
+    _measure(
         name="mean_norm",
-        family="drift",
-        stats=(Centre,),
         read=_mean_norm,
         definition=drift.mean_norm,
         title="mean norm",
@@ -124,8 +123,5 @@ MEASURES = (
         misleads="A few massive vectors can carry it.",
         null="none: a length has no isotropic value",
         interval="jackknife over groups of whole sequences, from 8 sequences on",
-        source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
     ),
 )

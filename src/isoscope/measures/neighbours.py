@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy import special
@@ -63,11 +63,19 @@ def _cluster_cosine(record: Reservoir) -> Reading:
     return Reading(value, n, expected_of_clouds(cluster_cosine, n, width), note=sampled(record))
 
 
+_measure = partial(
+    Measure,
+    family="sample",
+    stats=(Reservoir,),
+    interval=_NO_INTERVAL,
+    bounds=(0.0, math.inf),
+    unchanged_by=frozenset({"rotation", "scale", "shift"}),
+    null="simulated for an isotropic Gaussian cloud of the same n and d",
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="uniformity",
-        family="sample",
-        stats=(Reservoir,),
         read=_uniformity,
         definition=cosine.uniformity,
         title="uniformity",
@@ -80,44 +88,30 @@ MEASURES = (
         bounds=(-8.0, 0.0),
         unchanged_by=frozenset({"rotation", "scale"}),
     ),
-    Measure(
+    _measure(
         name="intrinsic_dimension",
-        family="sample",
-        stats=(Reservoir,),
         read=_of_neighbours(neighbours.two_nearest),
         definition=neighbours.intrinsic_dimension,
         title="intrinsic dimension (TwoNN)",
         formula="slope of −log(1 − F(μ)) against log μ, μ = r₂/r₁",
         says="How many dimensions the cloud has at the scale of its nearest neighbours.",
         misleads="In many dimensions it reads far below d even for a round cloud; see the null.",
-        null="simulated for an isotropic Gaussian cloud of the same n and d",
-        interval=_NO_INTERVAL,
         source="Facco et al. 2017",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         extra=True,
     ),
-    Measure(
+    _measure(
         name="local_dimension",
-        family="sample",
-        stats=(Reservoir,),
         read=_of_neighbours(neighbours.by_neighbours),
         definition=neighbours.local_dimension,
         title="local intrinsic dimension",
         formula="mean over vectors of −[1/k Σ log(r_i/r_k)]⁻¹, k = 20",
         says="How many dimensions the cloud has around a typical vector.",
         misleads="As the intrinsic dimension; and 20 neighbours reach far where vectors are few.",
-        null="simulated for an isotropic Gaussian cloud of the same n and d",
-        interval=_NO_INTERVAL,
         source="Levina & Bickel 2004; Amsaleg et al. 2015",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         extra=True,
     ),
-    Measure(
+    _measure(
         name="cluster_cosine",
-        family="sample",
-        stats=(Reservoir,),
         read=_cluster_cosine,
         definition=clusters.cluster_cosine,
         title="mean cosine inside centred clusters",
@@ -125,11 +119,9 @@ MEASURES = (
         says="What is left of the anisotropy when each cluster's own mean is taken away: near 0 where the "
         "cone is a matter of where clusters lie.",
         misleads="Taking means away lowers any cosine; compare it with its null, not with the mean cosine.",
-        null="simulated for an isotropic Gaussian cloud of the same n and d",
         interval="none: clusters are found, not given",
         source="Cai et al. 2021",
         bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         extra=True,
     ),
 )

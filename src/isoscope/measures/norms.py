@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 
 from torch import Tensor
 
@@ -62,19 +64,20 @@ def _against_vocabulary(part: Callable[[NormWeights], Tensor | None]) -> Callabl
     return read
 
 
-def _weight(record: NormWeights) -> Tensor:
-    return record.weight
-
-
-def _bias(record: NormWeights) -> Tensor | None:
-    return record.bias
-
+_weight, _bias = attrgetter("weight"), attrgetter("bias")
+_measure = partial(
+    Measure,
+    family="norm",
+    stats=(NormWeights,),
+    interval=_NONE,
+    source=_SOURCE,
+    bounds=(0.0, math.inf),
+    at="norm",
+)
 
 MEASURES = (
-    Measure(
+    _measure(
         name="norm_weight_size",
-        family="norm",
-        stats=(NormWeights,),
         read=_of(_weight, lambda weight: float(weight.norm()) / math.sqrt(len(weight)), 1.0),
         definition=definition.weight_size,
         title="size of γ",
@@ -82,16 +85,10 @@ MEASURES = (
         says="How much the norm magnifies what it standardises.",
         misleads="A few large entries make it as well as many middling ones; see the outliers.",
         null="1: γ as it is before training",
-        interval=_NONE,
-        source=_SOURCE,
-        bounds=(0.0, math.inf),
         unchanged_by=frozenset(),
-        at="norm",
     ),
-    Measure(
+    _measure(
         name="norm_weight_outliers",
-        family="norm",
-        stats=(NormWeights,),
         read=_of(_weight, _outliers, 0.0),
         definition=definition.weight_outliers,
         title="outliers of γ",
@@ -99,16 +96,10 @@ MEASURES = (
         says="How many dimensions the norm makes stand out: the cloud leans on those.",
         misleads="The threshold is ours. What enters may be small where γ is large, and cancel it.",
         null="0: γ as it is before training",
-        interval=_NONE,
-        source=_SOURCE,
-        bounds=(0.0, math.inf),
         unchanged_by=frozenset({"scale"}),
-        at="norm",
     ),
-    Measure(
+    _measure(
         name="norm_bias_size",
-        family="norm",
-        stats=(NormWeights,),
         read=_of(_bias, lambda bias: float(bias.norm()), 0.0),
         definition=definition.bias_size,
         title="size of β",
@@ -116,16 +107,10 @@ MEASURES = (
         says="How far the norm moves every hidden state in one direction; what it moves is about ‖γ‖ long.",
         misleads="β may cancel a drift as well as make one: the data tells which.",
         null="0: β as it is before training",
-        interval=_NONE,
-        source=_SOURCE,
-        bounds=(0.0, math.inf),
         unchanged_by=frozenset({"rotation"}),
-        at="norm",
     ),
-    Measure(
+    _measure(
         name="bias_vocabulary_cosine",
-        family="norm",
-        stats=(NormWeights,),
         read=_against_vocabulary(_bias),
         definition=definition.cosine_with_mean,
         title="β against the vocabulary's mean",
@@ -133,16 +118,11 @@ MEASURES = (
         says="Whether β lifts or lowers all logits together, which the softmax does not see.",
         misleads="It says nothing of how long either is.",
         null="0, with a deviation of 1/√d",
-        interval=_NONE,
-        source=_SOURCE,
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
-        at="norm",
     ),
-    Measure(
+    _measure(
         name="weight_vocabulary_cosine",
-        family="norm",
-        stats=(NormWeights,),
         read=_against_vocabulary(_weight),
         definition=definition.cosine_with_mean,
         title="γ against the vocabulary's mean",
@@ -150,10 +130,7 @@ MEASURES = (
         says="Whether the dimensions that γ magnifies are those that all of the vocabulary leans on.",
         misleads="γ is mostly positive, w̄ need not be: the signs of dimensions are a matter of chance.",
         null="0, with a deviation of 1/√d",
-        interval=_NONE,
-        source=_SOURCE,
         bounds=(-1.0, 1.0),
         unchanged_by=frozenset({"scale"}),
-        at="norm",
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import fmean
 from weakref import WeakKeyDictionary
 
@@ -184,11 +184,21 @@ def second_order(n: int, total: float, values: Tensor) -> float:
     return float((n - total + values[0] / 2) / (n + total + values[-1] / 2))
 
 
+_measure = partial(
+    Measure,
+    family="partition",
+    stats=(Reservoir,),
+    interval=_SAMPLED,
+    source=_SOURCE,
+    bounds=(0.0, 1.0),
+    unchanged_by=frozenset({"rotation"}),
+    extra=True,
+    null="simulated: the same norms, random directions",
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="partition_isotropy",
-        family="partition",
-        stats=(Reservoir,),
         read=_of_sample(0),
         definition=partition.partition_isotropy,
         title="partition isotropy",
@@ -196,50 +206,30 @@ MEASURES = (
         says="Whether a softmax over these vectors would favour a direction: 1 when none, 0 when one.",
         misleads="It depends on the scale: vectors of large norm read 0 however they point; see the form in "
         "units of the mean norm. Made for vocabulary matrices.",
-        null="simulated: the same norms, random directions",
-        interval=_SAMPLED,
-        source=_SOURCE,
-        bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation"}),
-        extra=True,
     ),
-    Measure(
+    _measure(
         name="partition_isotropy_one_sign",
-        family="partition",
-        stats=(Reservoir,),
         read=_of_sample(1),
         definition=partition.partition_isotropy_one_sign,
         title="partition isotropy, one sign",
         formula="the same, each eigenvector with its largest coordinate positive",
         says="The form of published code, to compare with; its number hangs on signs that mean nothing.",
         misleads="Rotate the cloud and it changes: .449 where both signs give .203.",
-        null="simulated: the same norms, random directions",
-        interval=_SAMPLED,
-        source=_SOURCE,
-        bounds=(0.0, 1.0),
         unchanged_by=frozenset(),
-        extra=True,
     ),
-    Measure(
+    _measure(
         name="partition_isotropy_unit",
-        family="partition",
-        stats=(Reservoir,),
         read=_of_sample(2),
         definition=partition.partition_isotropy_unit,
         title="partition isotropy, unit norm",
         formula="I of the vectors over their mean norm",
         says="Partition isotropy without the scale: what the directions alone do.",
         misleads="Near 1 even for anisotropic clouds in many dimensions: e^x is nearly straight there.",
-        null="simulated: the same norms, random directions",
-        interval=_SAMPLED,
         source="isoscope",
-        bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
-        extra=True,
     ),
-    Measure(
+    _measure(
         name="partition_isotropy_first",
-        family="partition",
         stats=(Centre,),
         read=_first,
         definition=partition.partition_isotropy_first,
@@ -248,15 +238,10 @@ MEASURES = (
         says="What the mean alone does to it.",
         misleads="An expansion for short vectors: negative once ‖x̄‖ exceeds 1.",
         null="simulated: ‖Σx‖ of the same norms, random directions",
-        interval=_SAMPLED,
-        source=_SOURCE,
         bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation"}),
-        extra=True,
     ),
-    Measure(
+    _measure(
         name="partition_isotropy_second",
-        family="partition",
         stats=(Moments,),
         read=_second,
         definition=partition.partition_isotropy_second,
@@ -264,11 +249,6 @@ MEASURES = (
         formula="(n − ‖Σx‖ + σ²_min/2) / (n + ‖Σx‖ + σ²_max/2)",
         says="What the mean and the largest and smallest directions do to it.",
         misleads="An expansion for short vectors, as the first order.",
-        null="simulated: the same norms, random directions",
-        interval=_SAMPLED,
-        source=_SOURCE,
         bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation"}),
-        extra=True,
     ),
 )

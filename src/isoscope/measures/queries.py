@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from functools import partial
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import torch
@@ -91,40 +90,16 @@ def _along(one: Array, other: Array, *, along: Array) -> Array:
     return _cosine(one, along) * _cosine(other, along)
 
 
-def _measure(
-    name: str,
-    read: Callable[..., tuple[Reading, ...]],
-    definition: Callable[..., Tensor],
-    *,
-    title: str,
-    formula: str,
-    says: str,
-    misleads: str,
-    null: str,
-    bounds: tuple[float, float],
-    interval: str = _INTERVAL,
-    stats: tuple[type[Any], ...] = (Queries,),
-    extra: bool = False,
-) -> Measure:
-    return Measure(
-        name=name,
-        family="queries",
-        stats=stats,
-        read=read,
-        definition=definition,
-        title=title,
-        formula=formula,
-        says=says,
-        misleads=misleads,
-        null=null,
-        interval=interval,
-        source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
-        bounds=bounds,
-        unchanged_by=frozenset(),
-        needs=frozenset({"attention"}),
-        at="attention",
-        extra=extra,
-    )
+_measure = partial(
+    Measure,
+    family="queries",
+    stats=(Queries,),
+    interval=_INTERVAL,
+    source="Godey, de la Clergerie & Sagot 2024, arXiv 2401.12143",
+    unchanged_by=frozenset(),
+    needs=frozenset({"attention"}),
+    at="attention",
+)
 
 
 def _of_both(
@@ -141,9 +116,9 @@ def _of_both(
     """The same measure of queries and of keys."""
     return tuple(
         _measure(
-            f"{side}_{suffix}",
-            _of(f"{side}{part}", read),
-            definition,
+            name=f"{side}_{suffix}",
+            read=_of(f"{side}{part}", read),
+            definition=definition,
             title=f"{suffix.replace('_', ' ')} of {'queries' if side == 'query' else 'keys'}",
             formula=formula.replace("x", side[0]),
             says=says.format("queries" if side == "query" else "keys"),
@@ -189,9 +164,9 @@ MEASURES = (
         bounds=(-1.0, 1.0),
     ),
     _measure(
-        "query_key_cosine",
-        _query_key_cosine,
-        query_key.query_key_cosine,
+        name="query_key_cosine",
+        read=_query_key_cosine,
+        definition=query_key.query_key_cosine,
         title="cosine of the mean query and the mean key",
         formula="cos(q̄, k̄)",
         says="Whether queries and keys drift along parallel directions; the sign differs by head, and the "
@@ -201,9 +176,9 @@ MEASURES = (
         bounds=(-1.0, 1.0),
     ),
     _measure(
-        "query_key_product",
-        _query_key_product,
-        query_key.query_key_product,
+        name="query_key_product",
+        read=_query_key_product,
+        definition=query_key.query_key_product,
         title="product of the mean query and the mean key",
         formula="q̄·k̄",
         says="What the two means add to every score, before the scale.",
@@ -212,9 +187,9 @@ MEASURES = (
         bounds=(-math.inf, math.inf),
     ),
     _measure(
-        "joint_direction",
-        _joint_direction,
-        query_key.joint_direction,
+        name="joint_direction",
+        read=_joint_direction,
+        definition=query_key.joint_direction,
         title="joint direction of queries and keys",
         formula="cos(q̄, v)·cos(k̄, v), v the first right-singular vector of Q",
         says="How far both means lie along the main direction of the queries, and whether on the same side "

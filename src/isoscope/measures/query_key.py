@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -119,11 +120,20 @@ def _defined_bias(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
     return definition.bias_terms(wq, wk, **given).key_bias_norm
 
 
+_measure = partial(
+    Measure,
+    family="query_key",
+    stats=(HeadWeights,),
+    interval=_NONE,
+    source=_SOURCE,
+    bounds=(0.0, math.inf),
+    unchanged_by=frozenset({"rotation"}),
+    at="query_key",
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="trace",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.trace, _nothing, _regime_notes, _regimes),
         definition=_defined("trace"),
         title="trace of W",
@@ -132,16 +142,10 @@ MEASURES = (
         "early, near 0 nowhere in particular. Its note says which regime the head is in.",
         misleads=f"Inputs of a trained model need not walk at random; the data says how far. {_TURNED}",
         null="0, as for random W_Q and W_K",
-        interval=_NONE,
-        source=_SOURCE,
         bounds=(-math.inf, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="trace_square",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(
             lambda record: record.spectrum.trace_square,
             lambda record: random_moments(record)[1],
@@ -152,16 +156,10 @@ MEASURES = (
         says="How much W stretches more than it turns: with tr W and ‖W‖_F it gives ρ(t).",
         misleads=f"No size: it is negative where W turns more than it stretches. {_TURNED}",
         null="‖scale·W_Q‖²‖W_K‖²/(d·e), as for random W_Q and W_K",
-        interval=_NONE,
-        source=_SOURCE,
         bounds=(-math.inf, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="frobenius",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(
             lambda record: record.spectrum.frobenius_square.sqrt(),
             lambda record: random_moments(record)[2].sqrt(),
@@ -173,16 +171,9 @@ MEASURES = (
         "√12 signal vanishes.",
         misleads=f"Inputs are not white: the same W on real inputs has another size. {_TURNED}",
         null="‖scale·W_Q‖‖W_K‖/√e, as for random W_Q and W_K",
-        interval=_NONE,
-        source=_SOURCE,
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="spectrum_mean",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.mean, _nothing),
         definition=_defined("mean"),
         title="mean eigenvalue of W",
@@ -190,16 +181,10 @@ MEASURES = (
         says="The trace, a dimension.",
         misleads="A head has rank e, far below d: nearly all of the d eigenvalues are zero.",
         null="0, as for random W_Q and W_K",
-        interval=_NONE,
-        source=_SOURCE,
         bounds=(-math.inf, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="spectrum_variance",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.variance, drawn("variance", 2)),
         definition=_defined("variance"),
         title="variance of the eigenvalues of W",
@@ -207,16 +192,9 @@ MEASURES = (
         says="How far the spectrum spreads: attention localises where it is small beside the mean.",
         misleads="tr W²/d − λ̄² is often given for it and can be negative; this is of moduli.",
         null=_DRAWN,
-        interval=_NONE,
-        source=_SOURCE,
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="spectrum_variance_inside",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.variance_inside, drawn("variance_inside", 2)),
         definition=_defined("variance_inside"),
         title="variance of the eigenvalues inside the rank",
@@ -224,16 +202,10 @@ MEASURES = (
         says="The spread without the zeros that a head of rank e must have.",
         misleads="Not the variance of the theory, which takes all d.",
         null=_DRAWN,
-        interval=_NONE,
         source="isoscope",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="symmetric_share",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(
             lambda record: record.spectrum.symmetric_share,
             lambda record: (1 + 1 / record.width.double()) / 2,
@@ -244,16 +216,12 @@ MEASURES = (
         says="1 where a gives b the score that b gives a, 0 where it gives the opposite.",
         misleads=f"About ½ for a random head, not 0. {_TURNED}",
         null="(1 + 1/d)/2, as for random W_Q and W_K",
-        interval=_NONE,
         source="isoscope",
         bounds=(0.0, 1.0),
         unchanged_by=frozenset({"rotation", "scale"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="spectral_norm",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.spectral_norm, drawn("spectral_norm", 1)),
         definition=_defined("spectral_norm"),
         title="spectral norm of W",
@@ -262,16 +230,10 @@ MEASURES = (
         "entropy can collapse.",
         misleads=f"One direction decides it, which inputs may never take. {_TURNED}",
         null=_DRAWN,
-        interval=_NONE,
         source="Zhai et al. 2023",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="query_key_rank",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.spectrum.effective_rank, drawn("effective_rank", 0), _ways),
         definition=_defined("effective_rank"),
         title="effective rank of W",
@@ -279,17 +241,13 @@ MEASURES = (
         says="How many directions W has: where it is small, ρ(t) is simulated and not taken in closed form.",
         misleads="Large singular values count for more than in the entropy's effective rank.",
         null=_DRAWN,
-        interval=_NONE,
         source="isoscope",
         bounds=(1.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale"}),
         ranklike=True,
-        at="query_key",
     ),
-    Measure(
+    _measure(
         name="key_bias_norm",
-        family="query_key",
-        stats=(HeadWeights,),
         read=_reader(lambda record: record.key_bias_norm, _nowhere),
         definition=_defined_bias,
         title="what the query's bias adds",
@@ -298,10 +256,6 @@ MEASURES = (
         "how much of attention the biases alone decide.",
         misleads="The keys' own bias is not in it: that is the same for every key, and cancels.",
         null="none: there is no such bias in a random head",
-        interval=_NONE,
         source="isoscope",
-        bounds=(0.0, math.inf),
-        unchanged_by=frozenset({"rotation"}),
-        at="query_key",
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 
@@ -97,19 +98,16 @@ def _participation_ratio(record: Moments) -> Reading:
     return Reading(participation(record.spread), record.n, null, note=_few(record))
 
 
-def _isoscore(record: Moments) -> Reading:
-    ratio, width = _participation_ratio(record), record.mean.shape[1]
-    if width < 2:
-        return undefined(record.n, "needs 2 dimensions")
-    return Reading((ratio.value - 1) / (width - 1), ratio.n, (ratio.null - 1) / (width - 1), note=ratio.note)
+def _of_ratio(score: Callable[[float, int], float]) -> Callable[[Moments], Reading]:
+    """Read a number that the participation ratio and the width give."""
 
+    def read(record: Moments) -> Reading:
+        ratio, width = _participation_ratio(record), record.mean.shape[1]
+        if width < 2:
+            return undefined(record.n, "needs 2 dimensions")
+        return Reading(score(ratio.value, width), ratio.n, score(ratio.null, width), note=ratio.note)
 
-def _isoscore_star(record: Moments) -> Reading:
-    ratio, width = _participation_ratio(record), record.mean.shape[1]
-    if width < 2:
-        return undefined(record.n, "needs 2 dimensions")
-    value, null = (shrunk_isoscore(each, width) for each in (ratio.value, ratio.null))
-    return Reading(value, ratio.n, null, note=ratio.note)
+    return read
 
 
 def shrunk_isoscore(ratio: float, width: int) -> float:
@@ -131,12 +129,19 @@ def _participation_ratio_split(record: Moments) -> Reading:
     return Reading(value, record.n, float(record.mean.shape[1]), note=_few(record))
 
 
+_measure = partial(
+    Measure,
+    family="spectrum",
+    stats=(Moments,),
+    interval=_NO_INTERVAL,
+    bounds=(1.0, math.inf),
+    unchanged_by=frozenset({"rotation", "scale", "shift"}),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="isoscore",
-        family="spectrum",
-        stats=(Moments,),
-        read=_isoscore,
+        read=_of_ratio(lambda ratio, width: (ratio - 1) / (width - 1)),
         definition=spectrum.isoscore,
         title="IsoScore",
         formula="(PR − 1) / (d − 1)",
@@ -145,16 +150,12 @@ MEASURES = (
         misleads="It ignores the mean: a far-off, round cloud has IsoScore 1 and mean cosine 1. With few "
         "vectors it reads too low; see the null.",
         null="(PR's null − 1) / (d − 1)",
-        interval=_NO_INTERVAL,
         source="Rudman et al. 2022; its closed form by the participation ratio",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="isoscore_star",
-        family="spectrum",
-        stats=(Moments,),
-        read=_isoscore_star,
+        read=_of_ratio(shrunk_isoscore),
         definition=spectrum.isoscore_star,
         title="IsoScore*",
         formula="IsoScore of (1−ζ)Σ + ζ(tr Σ/d)I, ζ = .2",
@@ -163,15 +164,11 @@ MEASURES = (
         misleads="Not 0 even for vectors on a line, so compare it between layers of one width only. In "
         "training the pull is towards a covariance of more data, here towards a round one of the same size.",
         null="from PR's null, in closed form",
-        interval=_NO_INTERVAL,
         source="Rudman & Eickhoff 2024, arXiv 2305.19358",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="participation_ratio",
-        family="spectrum",
-        stats=(Moments,),
         read=_participation_ratio,
         definition=spectrum.participation_ratio,
         title="participation ratio",
@@ -179,16 +176,11 @@ MEASURES = (
         says="The number of dimensions that carry the variance.",
         misleads="Biased low at small n: an isotropic cloud shows (d(n−1)+2)/(n+d), not d.",
         null="(d(n−1)+2)/(n+d)",
-        interval=_NO_INTERVAL,
         source="Gao & Ganguli 2015",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="participation_ratio_split",
-        family="spectrum",
-        stats=(Moments,),
         read=_participation_ratio_split,
         definition=spectrum.participation_ratio_split,
         title="participation ratio, split-half",
@@ -199,13 +191,9 @@ MEASURES = (
         null="d",
         interval="none: two halves give no spread",
         source="isoscope",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
-    Measure(
+    _measure(
         name="effective_rank",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_spread(entropic_rank),
         definition=spectrum.effective_rank,
         title="effective rank",
@@ -213,16 +201,11 @@ MEASURES = (
         says="How many dimensions are in use, counted gently: small ones still count.",
         misleads="Noise in many small dimensions lifts it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Roy & Vetterli 2007",
-        bounds=(1.0, math.inf),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="rankme",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_extent(entropic_rank),
         definition=spectrum.rankme,
         title="RankMe",
@@ -230,16 +213,12 @@ MEASURES = (
         says="The effective rank with the mean left in: a drift takes dimensions away.",
         misleads="As the effective rank; and a large mean alone lowers it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Garrido et al. 2023",
-        bounds=(1.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="stable_rank",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_extent(stable_rank),
         definition=spectrum.stable_rank,
         title="stable rank",
@@ -247,16 +226,12 @@ MEASURES = (
         says="How much larger the whole cloud is than its largest direction.",
         misleads="One direction, often the mean, decides it.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Rudelson & Vershynin 2007",
-        bounds=(1.0, math.inf),
         unchanged_by=frozenset({"rotation", "scale"}),
         ranklike=True,
     ),
-    Measure(
+    _measure(
         name="top_share",
-        family="spectrum",
-        stats=(Moments,),
         read=_of_spread(top_share),
         definition=spectrum.top_share,
         title="share of the top component",
@@ -264,9 +239,7 @@ MEASURES = (
         says="How much of the variance lies along one single direction.",
         misleads="Biased high at small n; see the null.",
         null=_SIMULATED,
-        interval=_NO_INTERVAL,
         source="Ethayarajh 2019 (MEV)",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale", "shift"}),
     ),
 )

@@ -117,6 +117,18 @@ def _correlations(along: Tensor, often: Tensor, kept: Tensor) -> Tensor:
     return (along * often).sum(0) / (along.norm(dim=0) * often.norm(dim=0))
 
 
+_measure = partial(
+    Measure,
+    family="tokens",
+    stats=(Types,),
+    source="Ethayarajh 2019",
+    bounds=(-1.0, 1.0),
+    unchanged_by=frozenset({"rotation", "scale"}),
+    needs=frozenset({"tokens"}),
+    null="0",
+)
+
+
 def _of_band(
     kind: str,
     band: str,
@@ -126,10 +138,8 @@ def _of_band(
     formula: str,
 ) -> Measure:
     cosine = kind == "mean_cosine"
-    return Measure(
+    return _measure(
         name=f"{kind}_{band}",
-        family="tokens",
-        stats=(Types,),
         read=partial(read, band=band),
         definition=partial(definition, band=band),
         title=f"{kind.replace('_', ' ')}, {'tokens in between' if band == 'middle' else band + ' tokens'}",
@@ -140,32 +150,22 @@ def _of_band(
         interval=_INTERVAL,
         source="Gao et al. 2019; Machina & Mercer 2024",
         bounds=(-1.0 if cosine else 0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"tokens"}),
     )
 
 
 MEASURES = (
-    Measure(
+    _measure(
         name="self_similarity",
-        family="tokens",
-        stats=(Types,),
         read=_self_similarity,
         definition=types.self_similarity,
         title="self-similarity of tokens",
         formula="mean over types of the mean cosine between its vectors of different sequences",
         says="How much a token's vector stays the same from context to context; 1 where it ignores them.",
         misleads="In an anisotropic space any two vectors are alike: read the adjusted form beside it.",
-        null="0",
         interval="none: types and sequences cross, and neither is a sample of the other",
-        source="Ethayarajh 2019",
-        bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"tokens"}),
     ),
-    Measure(
+    _measure(
         name="self_similarity_adjusted",
-        family="tokens",
         stats=(Types, Directions),
         read=_self_similarity_adjusted,
         definition=types.self_similarity_adjusted,
@@ -173,12 +173,8 @@ MEASURES = (
         formula="self-similarity − mean cosine between sequences",
         says="How much more alike the vectors of one token are than any two of the space.",
         misleads="Every type counts the same, so rare ones, which occur in few contexts, make most of it.",
-        null="0",
         interval="none: as the raw form",
-        source="Ethayarajh 2019",
         bounds=(-2.0, 2.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"tokens"}),
     ),
     *(
         _of_band(
@@ -202,10 +198,8 @@ MEASURES = (
         )
         for band in types.BANDS
     ),
-    Measure(
+    _measure(
         name="frequency_correlation",
-        family="tokens",
-        stats=(Types,),
         read=_frequency_correlation,
         definition=types.frequency_correlation,
         title="projection on the mean against log frequency",
@@ -214,11 +208,7 @@ MEASURES = (
         "as accounts of anisotropy by token frequency have it.",
         misleads="A correlation says nothing of the size: see the drift by frequency beside it. Types that "
         "occur once cannot be told from each other by frequency.",
-        null="0",
         interval=_INTERVAL,
         source="Gao et al. 2019; Biś et al. 2021; Machina & Mercer 2024",
-        bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"tokens"}),
     ),
 )

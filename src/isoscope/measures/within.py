@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from isoscope.geometry import within
 from isoscope.measures.base import Measure, undefined
@@ -54,11 +55,19 @@ def _rank_residual(record: Within) -> Reading:
     return _mean(int(record.n), record.residual, 0.0)
 
 
+_measure = partial(
+    Measure,
+    family="sequences",
+    stats=(Within,),
+    interval=_INTERVAL,
+    source="Ethayarajh 2019",
+    unchanged_by=frozenset({"rotation", "scale"}),
+    needs=frozenset({"sequences"}),
+)
+
 MEASURES = (
-    Measure(
+    _measure(
         name="intra_similarity",
-        family="sequences",
-        stats=(Within,),
         read=_intra_similarity,
         definition=within.intra_similarity,
         title="similarity inside a sequence",
@@ -67,15 +76,10 @@ MEASURES = (
         misleads="In an anisotropic space all vectors are alike, those of one sequence too: read it beside "
         "the mean cosine between sequences. Short sequences read higher; see the null.",
         null="1/√n_s, for sequences of n_s isotropic vectors in many dimensions",
-        interval=_INTERVAL,
-        source="Ethayarajh 2019",
         bounds=(-1.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"sequences"}),
     ),
-    Measure(
+    _measure(
         name="intra_similarity_adjusted",
-        family="sequences",
         stats=(Within, Directions),
         read=_intra_similarity_adjusted,
         definition=within.intra_similarity_adjusted,
@@ -84,16 +88,10 @@ MEASURES = (
         says="How much more alike vectors of one sequence are than any two of the space.",
         misleads="Short sequences read higher; see the null.",
         null="that of the similarity inside a sequence",
-        interval=_INTERVAL,
-        source="Ethayarajh 2019",
         bounds=(-2.0, 2.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"sequences"}),
     ),
-    Measure(
+    _measure(
         name="rank_residual",
-        family="sequences",
-        stats=(Within,),
         read=_rank_residual,
         definition=within.rank_residual,
         title="rank-collapse residual",
@@ -102,10 +100,7 @@ MEASURES = (
         "positions into one vector, near 1 when it has no mean to speak of.",
         misleads="A drift common to all sequences lowers it as well, without any collapse inside them.",
         null="√(1 − 1/n_s), for sequences of n_s isotropic vectors",
-        interval=_INTERVAL,
         source="Dong, Cordonnier & Loukas 2021",
         bounds=(0.0, 1.0),
-        unchanged_by=frozenset({"rotation", "scale"}),
-        needs=frozenset({"sequences"}),
     ),
 )

@@ -155,9 +155,6 @@ def once_each(key: Tensor, heads: int, copies: int | None) -> tuple[Tensor, int]
 
     Copies are told by comparing, which makes the device wait: where they were counted before, `copies`
     is taken as it is. Keys that are all zero are no copies.
-
-    >>> once_each(torch.arange(2.0).repeat_interleave(3).view(1, 6, 1, 1), 6, None)[0].flatten().tolist()
-    [0.0, 1.0]
     """
     if copies is None:
         copies = _copies(key, heads)

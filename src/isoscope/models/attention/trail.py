@@ -69,12 +69,7 @@ class Step:
 
 @lru_cache(maxsize=4096)
 def spelled(function: Callable[..., Any]) -> tuple[str, bool]:
-    """The plain name of an operation, however it is spelled, and whether it works in place.
-
-    >>> import torch
-    >>> spelled(torch.Tensor.__imul__), spelled(torch.multiply), spelled(torch.Tensor.mT.__get__)
-    (('mul', True), ('mul', False), ('.mT', False))
-    """
+    """The plain name of an operation, however it is spelled, and whether it works in place."""
     name = getattr(function, "__name__", type(function).__name__)
     if name == "__get__":
         return f".{getattr(getattr(function, '__self__', None), '__name__', '')}", False

@@ -93,12 +93,7 @@ class Gradients:
 
 
 def along(gradient: Tensor, mean: Tensor) -> Tensor:
-    """‖G q̄‖² / (‖G‖² ‖q̄‖²) of every head: `gradient` [h, d, e], `mean` [h, e].
-
-    >>> g = torch.tensor([[[3.0, 0.0], [0.0, 4.0]]])
-    >>> along(g, torch.tensor([[0.0, 2.0]])).tolist()
-    [0.6399999856948853]
-    """
+    """‖G q̄‖² / (‖G‖² ‖q̄‖²) of every head: `gradient` [h, d, e], `mean` [h, e]."""
     part = torch.einsum("hde,he->hd", gradient, mean).square().sum(-1)
     return part / (gradient.square().sum((1, 2)) * mean.square().sum(-1))
 

@@ -27,7 +27,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.source import Model
 from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
@@ -270,7 +270,7 @@ class Monitor:
                     self._ranks.share_buffers(source.module)
                     seen = observed(self._probe, source, self._share.batches, self._idle)
             except _FAILURES as reason:
-                problem = (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")
+                problem = first_line(reason)
         shares = self._ranks.gathered(problem or seen)
         refused = self._ranks.told(next((each for each in shares if isinstance(each, str)), ""))
         if refused:

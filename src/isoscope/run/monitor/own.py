@@ -29,11 +29,7 @@ def own_rows(values: Mapping[str, float], seen: Observation, run: str) -> Iterat
 
 
 def explained(names: Mapping[str, float]) -> dict[str, dict[str, object]]:
-    """What a page tells of each of them.
-
-    >>> explained({"loss": 1.2})["loss"]["title"]
-    'loss'
-    """
+    """What a page tells of each of them."""
     return {
         name: {
             "family": OWN,

@@ -55,12 +55,7 @@ class Sinks:
 
 
 def summaries(rows: pd.DataFrame) -> dict[str, float]:
-    """Mean and worst over layers of each measure, by name; at most 18 of them.
-
-    >>> rows = pd.DataFrame({"head": [None, None, 0], "measure": "sink_mass", "value": [0.2, 0.4, 0.9]})
-    >>> {name: round(value, 6) for name, value in summaries(rows).items()}
-    {'isoscope/sink_mass/mean': 0.3, 'isoscope/sink_mass/max': 0.4}
-    """
+    """Mean and worst over layers of each measure, by name; at most 18 of them."""
     layers = rows.loc[rows["head"].isna(), ["measure", "value"]]
     values = {str(name): own for name, own in layers.groupby("measure", sort=False)["value"]}
     there = list(values)

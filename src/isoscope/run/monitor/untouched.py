@@ -77,11 +77,7 @@ def _put_back(part: nn.Module, name: str, buffer: Tensor, copy: Tensor) -> None:
 
 
 def writable(buffer: Tensor) -> bool:
-    """Whether every element has a place of its own; one that is expanded cannot be written to, by anybody.
-
-    >>> writable(torch.zeros(3)), writable(torch.zeros(1).expand(3))
-    (True, False)
-    """
+    """Whether every element has a place of its own; one that is expanded cannot be written to, by anybody."""
     return all(stride > 0 or size < 2 for size, stride in zip(buffer.shape, buffer.stride(), strict=True))
 
 

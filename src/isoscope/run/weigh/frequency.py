@@ -33,11 +33,7 @@ def token_counts(batch: Batch, batch_axis: int = 0) -> Tensor | None:
 
 
 def added_counts(one: Tensor, other: Tensor) -> Tensor:
-    """Counts of both, the shorter at the front of the longer.
-
-    >>> added_counts(torch.tensor([1, 2]), torch.tensor([0, 0, 5])).tolist()
-    [1, 2, 5]
-    """
+    """Counts of both, the shorter at the front of the longer."""
     short, long = sorted((one, other), key=len)
     total = long.clone()
     total[: len(short)] += short

@@ -13,7 +13,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.geometry.propagation import propagation, signal_propagation
 from isoscope.geometry.spectra import factors
 from isoscope.measures.null_heads import random_moments
@@ -52,7 +52,7 @@ def weigh_heads(
                 projections = next(replace(weights, steps=(step,)).projections())
                 new = _weighed(at, projections, length, seed)
             except (IsoscopeError, ValueError, RuntimeError, OSError) as reason:
-                refuse(at, (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip("."))
+                refuse(at, first_line(reason))
                 continue
             found = new if found is None else _beside(found, new)
         yield found

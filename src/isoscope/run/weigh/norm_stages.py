@@ -63,12 +63,7 @@ class Change:
 
 
 def standardised(norm: Norm, x: Tensor) -> Tensor:
-    """x̂ of vectors [n, d] in float64: centred unless the norm is an RMSNorm, over √(mean square + ε).
-
-    >>> norm = Norm("ln", "LayerNorm", torch.ones(2), None, 0.0, "")
-    >>> standardised(norm, torch.tensor([[1.0, 3.0]])).tolist()
-    [[-1.0, 1.0]]
-    """
+    """x̂ of vectors [n, d] in float64: centred unless the norm is an RMSNorm, over √(mean square + ε)."""
     x = x.double()
     x = x - x.mean(-1, keepdim=True) if norm.kind == "LayerNorm" else x
     return x / (x.square().mean(-1, keepdim=True) + norm.eps).sqrt()

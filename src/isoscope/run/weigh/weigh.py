@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, first_line
 from isoscope.measures.table import of_weights
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
@@ -154,7 +154,7 @@ def _vocabulary(told: _Told, seed: int) -> None:
                 del found
                 _forms(told, kind, held, seed, reads=reads)
         except UNREADABLE as reason:
-            told.remarks.append(f"{kind}: {_first_line(reason)}")
+            told.remarks.append(f"{kind}: {first_line(reason)}")
         if rest := before + len(FORMS) - told.done:
             told.tick(rest)
 
@@ -189,7 +189,7 @@ def _norm(told: _Told) -> None:
             told.add(Site("norm"), measure.name, cast(Reading, measure.read(record)))
         told.facts["final_norm"] = {"name": norm.name, "kind": norm.kind, "place": norm.place}
     except UNREADABLE as reason:
-        told.remarks.append(f"norm: {_first_line(reason)}")
+        told.remarks.append(f"norm: {first_line(reason)}")
     finally:
         told.tick()
 
@@ -228,7 +228,3 @@ def _span(sites: list[Site]) -> str:
         else:
             runs.append([site])
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
-def _first_line(reason: BaseException) -> str:
-    return (str(reason).strip().splitlines() or [type(reason).__name__])[0].rstrip(".")

@@ -57,14 +57,7 @@ class Change:
 
 
 def find_changes(steps: Sequence[int], values: Array) -> list[list[Change]]:
-    """The changes of each series of `values` [n, s] along n steps, ascending; NaN is left out.
-
-    >>> steps = list(range(0, 320, 10))
-    >>> noise = np.random.default_rng(0).standard_normal((32, 1))
-    >>> found = find_changes(steps, noise + 30.0 * (np.arange(32) >= 20)[:, None])
-    >>> [(change.kind, change.low, change.high) for change in found[0]]
-    [('jump', 190, 200)]
-    """
+    """The changes of each series of `values` [n, s] along n steps, ascending; NaN is left out."""
     every = np.array(steps)
     found: list[list[Change]] = [[] for _ in range(values.shape[1])]
     there = np.isfinite(values)

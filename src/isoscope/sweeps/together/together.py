@@ -109,11 +109,7 @@ def _autocorrelations(series: Array) -> Array:
 
 
 def chance(value: float, n: float) -> float:
-    """The p-value of a correlation over n independent pairs, n not necessarily whole.
-
-    >>> f"{chance(0.8, 10):.3f} {chance(0.8, 4):.3f}"
-    '0.005 0.200'
-    """
+    """The p-value of a correlation over n independent pairs, n not necessarily whole."""
     freedom = max(n - 2, 0.5)
     return float(2 * stats.t.sf(abs(value) * math.sqrt(freedom / max(1 - value * value, 1e-12)), freedom))
 

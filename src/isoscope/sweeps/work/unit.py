@@ -177,11 +177,7 @@ def _weighed(job: Job, opened: Opened | None) -> Weighed:
 
 
 def out_of_memory(reason: BaseException) -> bool:
-    """Whether an error, or what it came from, says that memory does not suffice.
-
-    >>> out_of_memory(RuntimeError("CUDA out of memory")), out_of_memory(OSError("no such file"))
-    (True, False)
-    """
+    """Whether an error, or what it came from, says that memory does not suffice."""
     if isinstance(reason, MemoryError | torch.OutOfMemoryError):
         return True
     if isinstance(reason, RuntimeError) and any(words in str(reason).lower() for words in _NO_ROOM):
