@@ -98,3 +98,13 @@ def number(value: float) -> str:
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.3f}" if size >= 0.0005 or size == 0 else f"{value:.1e}"
+
+
+def said_size(size: float) -> str:
+    """Bytes as people read them, rounded up, so that what is asked for is enough.
+
+    >>> said_size(2_300_000_001)
+    '2.31 GB'
+    """
+    unit, one = next((pair for pair in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)) if size >= pair[1]), ("B", 1))
+    return f"{math.ceil(size / one * 100) / 100:g} {unit}"

@@ -5,10 +5,10 @@ Those that keep no more than a sum for every group of sequences are always kept.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from isoscope.formatting import said_size
 from isoscope.stats.base import Stat
 
 DEFAULT = 2e9  # bytes
@@ -38,16 +38,6 @@ def plan(widths: Iterable[int], stats: Iterable[type[Stat]], memory: float) -> P
     for stat in sorted(set(wanted) - kept, key=lambda stat: (size([stat], 1), stat.__name__)):
         if size({*kept, stat}, 1) <= memory:
             kept.add(stat)
-    why = f"all records need {_said(size(wanted, 1))} and {_said(memory)} are allowed"
+    why = f"all records need {said_size(size(wanted, 1))} and {said_size(memory)} are allowed"
     left = tuple(stat for stat in wanted if stat in kept)
     return Plan(left, 1, f"{why}: raise --memory or choose fewer --layers")
-
-
-def _said(size: float) -> str:
-    """A size rounded up, so that what is asked for is enough.
-
-    >>> _said(2_300_000_001)
-    '2.31 GB'
-    """
-    unit, one = next((pair for pair in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)) if size >= pair[1]), ("B", 1))
-    return f"{math.ceil(size / one * 100) / 100:g} {unit}"

@@ -26,6 +26,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from isoscope.errors import IsoscopeError
+from isoscope.formatting import said_size
 from isoscope.models.hub import asking
 from isoscope.results.store import write_whole
 from isoscope.sweeps.find.checkpoints import Checkpoint
@@ -238,8 +239,8 @@ def _listed(checkpoint: Checkpoint, budget: int) -> Listing:
         raise IsoscopeError(f"'{checkpoint.name}' cannot be measured: {found.fault}")
     if room_of(found) > budget - _OWN:
         raise IsoscopeError(
-            f"'{checkpoint.name}' takes {room_of(found) / 1e9:.3g} GB of the disk and the budget is "
-            f"{budget / 1e9:.3g} GB; give a larger --disk-budget."
+            f"'{checkpoint.name}' takes {said_size(room_of(found))} of the disk and the budget is "
+            f"{said_size(budget)}; give a larger --disk-budget."
         )
     return found
 
