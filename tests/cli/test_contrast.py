@@ -21,8 +21,17 @@ SMALL = ("--attention", "softmax,sigmoid,convolution", "--entropies", ".5,.99", 
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("contrast") / "run"
+
+
+@pytest.fixture
+def made(isoscope: Isoscope, folder: Path) -> Path:
+    """The folder of a contrast that is trained once for all tests, whichever comes first."""
+    if not (folder / "run.json").exists():
+        answer = isoscope("contrast", "characters", *SMALL, "--out", folder)
+        assert answer.code == 0, answer.err
+    return folder
 
 
 def test_it_prints_a_table_and_keeps_page_and_figure(isoscope: Isoscope, made: Path) -> None:
