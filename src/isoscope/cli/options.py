@@ -116,7 +116,7 @@ def _helped(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
 
 
 def make_run(call: str, options: Mapping[str, Any], hears: str = "telling") -> object:
-    """The run that the function "module:name" makes with the options of a verb; it is told what `hears`."""
+    """Call the function "module:name" with the options of a verb and a listener in its argument `hears`."""
     from isoscope.cli.screen import terminal
 
     with terminal.bar("loading libraries"):  # torch takes seconds

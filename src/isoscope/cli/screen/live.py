@@ -1,11 +1,11 @@
 """A training run as the terminal shows it while it trains: how far, how the layers move, what is wrong.
 
-A `LiveView` is a sink and an alarm callback of a Monitor, `Monitor(…, sinks=[view], on_alarm=view.alarm)`; it
-is told of the Monitor by `view.watch(monitor)`, and of each step by `view.progress(step)`.
+A `LiveView` is a sink and an alarm callback of a Monitor: `Monitor(…, sinks=[view], on_alarm=view.alarm)`.
+Call `view.watch(monitor)` once and `view.progress(step)` after each step.
 
-Decided here: it draws when it is told something, at most four times a second, and has no thread of its own.
-It writes to stderr; where that is not a terminal, one plain line a look. All sparklines of a column share one
-scale, so that layers can be held against each other.
+It redraws at most four times a second, when it is called, and has no thread of its own. It writes to stderr;
+where that is not a terminal, one plain line per measurement. All sparklines of a column share one scale, so
+that layers can be compared.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _products(q: Tensor, k: Tensor, scale: float, out: Tensor) -> Tensor:
 
 
 def _scores(here: _Here, spare: list[Tensor]) -> Tensor:
-    """The scores of a strip in base 2, [b, h, t, s]; those that are hidden are finite or NaN.
+    """The scores of a strip in base 2, [b, h, t, s]; hidden keys have finite scores or NaN.
 
     They lie in the first of `spare`; those of shifted queries in the third, and what was subtracted in the
     second.

@@ -92,7 +92,7 @@ class AttentionInputs:
             yield self._strip(rows, reach, clear, marks)
 
     def _by_position(self, rows: slice) -> tuple[slice, slice]:
-        """The keys that position lets any query of `rows` see, and those that it lets all of them see."""
+        """The keys that some query of `rows` may see by position, and the keys that every one may see."""
         first, last, s = rows.start + self.offset, rows.stop - 1 + self.offset, self.shape[3]
         low, high, clear_low, clear_high = 0, s, 0, s
         if self.causal:

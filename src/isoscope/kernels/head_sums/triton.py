@@ -18,7 +18,7 @@ def _sum_head(
     by_sequence, by_head, by_row, by_column, counts_by_sequence, heads, length, width,
     rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
-    """Four numbers (vectors, those that are not zero, Σ‖x‖, Σ‖x‖²) and two vectors (Σx, Σx/‖x‖).
+    """Store four numbers (count, count of non-zero vectors, Σ‖x‖, Σ‖x‖²) and two vectors (Σx, Σx/‖x‖).
 
     Norms are taken in units of the largest coordinate, so that no square overflows. Sums of a tile are made
     in float32, sums of tiles in float64.
