@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import isoscope
-from isoscope.data.batch import Batch
+from isoscope.data.batch import Batch, as_batch
 from isoscope.errors import IsoscopeError
 from tests.models import tiny
 from tests.run.independent import OF_ALL
@@ -79,6 +79,23 @@ def test_a_model_is_surveyed_on_the_front_of_a_sequence(monkeypatch: pytest.Monk
     mask = torch.ones_like(ids)
     isoscope.observe(module, [Batch({"input_ids": ids, "attention_mask": mask}, mask > 0, torch.arange(2))])
     assert set(seen[:2]) == {(1, 64)} and (2, 70) in seen
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_front_that_is_all_padding_is_surveyed_as_the_whole(dtype: torch.dtype) -> None:
+    """With padding on the left, rotary position and grouped key heads; in one batch or in two."""
+    module = tiny.model("llama").to(dtype)
+    ids = torch.randint(5, 40, (10, 100), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones_like(ids)
+    mask[0, :80] = mask[3, :40] = 0
+    given = {"input_ids": ids, "attention_mask": mask}
+    whole, front = (
+        isoscope.observe(module, [each], heads=True).frame() for each in (given, as_batch(given, seed=0))
+    )
+    assert whole.value.equals(front.value)
+    halves = [{name: x[rows] for name, x in given.items()} for rows in (slice(5), slice(5, 10))]
+    parts = isoscope.observe(module, halves, heads=True).frame()
+    assert parts.value.to_numpy() == pytest.approx(whole.value.to_numpy(), rel=1e-5, abs=1e-6, nan_ok=True)
 
 
 def test_an_unknown_measure_is_said_before_the_model_is_loaded() -> None:
