@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.kernels.cloud import totals as cloud
 from isoscope.kernels.cloud.chunks import Chunks
-from isoscope.kernels.cloud.totals import CloudSums, OfChunks, cloud_sums, joined, massive_limit
+from isoscope.kernels.cloud.totals import CloudSums, OfChunks, cloud_sums, massive_limit
 from isoscope.kernels.sums import norms
 from isoscope.stats.places import Layout
 from tests.tiers import nightly
@@ -103,17 +103,22 @@ def test_the_kernel(
 ) -> None:
     monkeypatch.setattr(cloud, "fused", lambda points: points.dtype != torch.float64)
     points, kept, label = made(n, d, shift, dtype)
+    other, kept_there, _ = made(n, d, shift, dtype)  # of a second site
     limit = torch.full((n,), 2.5, dtype=torch.float64)
     limit[0] = 0.1  # lies between two numbers of float32
-    expected = written_out(points, kept, label, 5, limit)
     device = torch.device("cuda" if CUDA else "cpu")
     chunks = Chunks.of(label, 5)
     assert chunks is not None
     there = [x.to(device) for x in (points, norms(points), kept, label)]
     found = cloud_sums(*there, 5, limit=limit.to(device), chunks=chunks.to(device))
     assert isinstance(found, OfChunks)
-    twice = joined([found, found])
-    for number in range(2):
+    check(found.joined(), written_out(points, kept, label, 5, limit), 5e-6)
+    sites = torch.stack([points, other]).to(device), torch.stack([norms(points), norms(other)]).to(device)
+    both = torch.stack([kept, kept_there]).to(device), label.to(device)
+    limits = torch.stack([limit, 2 * limit])
+    twice = cloud_sums(*sites, *both, 5, limit=limits.to(device), chunks=chunks.to(device)).joined()
+    for number, (of_site, counted) in enumerate(((points, kept), (other, kept_there))):
+        expected = written_out(of_site, counted, label, 5, limits[number])
         check(CloudSums(*(field[number] for field in vars(twice).values())), expected, 5e-6)
     unlimited = cloud_sums(*there, 5, chunks=chunks.to(device))
     assert isinstance(unlimited, OfChunks)
@@ -145,6 +150,11 @@ def test_norms_of_rows(dtype: torch.dtype) -> None:
     assert kept.tolist().count(False) == 2
     assert torch.allclose(found, torch.where(kept, expected, 0), rtol=1e-6)
     assert float(found[1]) == 0
+    both, kept_of_both = (
+        x.cpu() for x in row_norms(torch.stack([points, 2 * points]).to("cuda" if CUDA else "cpu"))
+    )
+    assert torch.equal(both[0], found) and torch.equal(kept_of_both[1], kept)
+    assert torch.allclose(both[1], 2 * found)
 
 
 @pytest.mark.skipif(not (INTERPRETED or CUDA), reason="needs a GPU or Triton's interpreter")
@@ -171,3 +181,7 @@ def test_what_is_massive(
     near = expected.float()
     up = torch.where(near.double() < expected, torch.nextafter(near, torch.tensor(torch.inf)), near)
     assert torch.equal(found[known], up[known])
+    sites = torch.stack([points, points.flip(1)]), torch.stack([kept, ~kept])
+    several = massive_limit(*(x.to(device) for x in (*sites, *chosen))).cpu()
+    one = massive_limit(*(x.to(device) for x in (sites[0][1], sites[1][1], *chosen))).cpu()
+    assert torch.equal(several, torch.stack([found, one]))

@@ -14,7 +14,7 @@ from isoscope.kernels.head_sums import totals as sums_module
 from isoscope.kernels.head_sums.totals import vector_totals
 from isoscope.kernels.row_totals import totals as rows_module
 from isoscope.kernels.row_totals.names import SPLIT
-from isoscope.kernels.row_totals.totals import split_totals
+from isoscope.kernels.row_totals.totals import row_totals, split_totals
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -65,6 +65,30 @@ def test_the_totals_are_the_sums_written_out(
         got = getattr(found, name).cpu()
         assert got.dtype == torch.float64
         assert torch.allclose(got, expected, rtol=2e-6, atol=2e-6), name
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_several_sites_at_once_are_those_of_each(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sums_module, rows_module):
+        monkeypatch.setattr(module, "fused", lambda _: fused)
+    q, k = torch.randn(2, 3, 2, 4, 21, 8, device=DEVICE)  # three sites
+    q[1, 0, 2, 5], counts = torch.nan, torch.rand(2, 21, device=DEVICE) > 0.3
+    many = 40 * torch.rand(3, 1, 4, 1, dtype=torch.float64, device=DEVICE)
+    rows, others = ([attention_rows(x, k[i]) for i, x in enumerate(each)] for each in (q, q - 1))
+    at_once, without = (
+        AttentionRows(*(torch.stack(field) for field in zip(*(vars(x).values() for x in each), strict=True)))
+        for each in (rows, others)
+    )
+    totals, (sums, top) = vector_totals(q, counts), row_totals(at_once, counts)
+    drift = torch.rand(3, 2, 4, 21, device=DEVICE)
+    split = split_totals(at_once, without, drift, many, counts)
+    for i in range(3):
+        for name, field in vars(vector_totals(q[i], counts)).items():
+            assert torch.equal(getattr(totals, name)[i], field), name
+        mine, highest = row_totals(rows[i], counts)
+        assert torch.equal(sums[:, i], mine)
+        assert torch.equal(top[i], highest)
+        assert torch.equal(split[:, i], split_totals(rows[i], others[i], drift[i], many[i], counts))
 
 
 def test_a_square_beyond_float32_does_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:

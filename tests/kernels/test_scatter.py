@@ -72,6 +72,39 @@ def test_by_digits(n: int, width: int, shift: float, dtype: torch.dtype) -> None
 
 @on_triton
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [77, 300])
+def test_the_sites_of_one_batch_at_once(n: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scatters of several sites are bit for bit those of each, also where rows come in several parts."""
+    sites = [made(n, 45, shift, dtype) for shift in (0.0, 3.0, 0.5)]
+    points, kept = (torch.stack(each) for each in zip(*sites, strict=True))
+    mean = torch.stack([mean_of(*site) for site in sites])
+    monkeypatch.setattr(scatter, "_ROWS", 128)
+    there = torch.full(
+        (3, 2, 45, 45), torch.nan, dtype=torch.float64, device=DEVICE
+    )  # the second half of two
+    found = scatter.in_digits(points, kept.double(), mean, there[:, 1])
+    assert torch.equal(found, there[:, 1])
+    assert there[:, 0].isnan().all()
+    for number, (of_site, kept_there) in enumerate(sites):
+        alone = scatter.in_digits(of_site, kept_there.double(), mean[number])
+        assert torch.equal(found[number], alone)
+    by_slices = scatter.scatter(points, kept.double(), mean)
+    assert max(off(*each) for each in zip(found, by_slices, strict=True)) < 3 * NEAR[dtype]
+
+
+@on_triton
+@pytest.mark.parametrize("rows", [128, 640, 38_400])
+@pytest.mark.parametrize("tiles", [1, 136, 528])
+def test_rows_of_a_program_cover_all_rows(rows: int, tiles: int) -> None:
+    from isoscope.kernels.scatter.triton import DEEP, PER, _rows_per_program
+
+    per = _rows_per_program(rows, tiles, 132)
+    assert 0 < per <= PER + DEEP
+    assert per % DEEP == 0
+
+
+@on_triton
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_in_several_parts_make_one_whole(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     points, kept = made(500, 40, 1.0, dtype)
     weight, mean = kept.double(), mean_of(points, kept)

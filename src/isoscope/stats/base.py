@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Protocol, Self, TypeVar
@@ -16,10 +16,8 @@ T = TypeVar("T")
 class Stat(Protocol):
     """A frozen record of a stream: `of` one batch, `merge` with another's.
 
-    Those that look at nothing but sums of vectors say so (`of_sums`): they take those of many sites at once.
-    So do those with `gather` and `of_gathered`: the first takes what a record needs of one site of a batch,
-    the second makes the records of many sites as one, with an axis [k, …] in front. On a GPU that costs as
-    much as for one site.
+    What is seen may be that of k sites of a batch at once: then its tensors have an axis [k, …] in front, and
+    so have those of the record. On a GPU that costs about as much as one site.
     """
 
     @classmethod
@@ -46,28 +44,12 @@ def added(one: T, other: T) -> T:
     return _rebuilt(one, sums)
 
 
-def stacked(records: Sequence[T]) -> T:
-    """Records of several sites as one: their tensors side by side along a new first axis."""
-    columns = zip(*map(_tensors, records), strict=True)
-    return _rebuilt(records[0], iter([torch.stack(same) for same in columns]))
-
-
 def unstacked(record: T, many: int) -> list[T]:
     """A record of `many` sites at once as one of each: its tensors cut along their first axis."""
     columns = zip(*(tensor.unbind(0) for tensor in _tensors(record)), strict=True)
     made = [_rebuilt(record, iter(values)) for values in columns]
     assert len(made) == many
     return made
-
-
-def alone(record: T) -> T:
-    """The record of one site out of a record of `many` = 1."""
-    return unstacked(record, 1)[0]
-
-
-def shapes(record: Any) -> tuple[torch.Size, ...]:
-    """The shapes of all tensors in it: records of the same shapes can be `stacked`."""
-    return tuple(tensor.shape for tensor in _tensors(record))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Self
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.seen import GROUPS, Summed, Vectors
+from isoscope.stats.seen import GROUPS, Vectors
 from isoscope.stats.sums import Sums
 
 
@@ -19,10 +19,9 @@ class Centre:
     sums: Sums
     norms: Tensor  # [G] Σ ‖x‖
     not_finite: Tensor  # []
-    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
         norms = seen.sums.norms
         norms = norms if seen.places.sequence is None else norms @ seen.places.member.T

@@ -10,7 +10,6 @@ overflow takes nothing from the picture of another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.stats.base import alone, stacked
 from isoscope.stats.heads import NOWHERE, Heads, Positions
 
 SIZE = 128  # vectors of a head
@@ -33,8 +31,10 @@ class Sample:
     sound: Tensor  # [k, h] 1 where there is one and it is finite
 
     @classmethod
-    def of(cls, place: Tensor, vectors: Tensor) -> Sample:
-        """Of vectors [..., k, h, e] by ascending place [..., k]."""
+    def of(cls, vectors: Tensor, positions: Positions) -> Sample:
+        """Of the vectors [..., b, h, t, e] of one batch: those whose places are the smallest."""
+        place, sequence, position = (each[:SIZE] for each in positions.by_place)
+        vectors = vectors[..., sequence, :, position, :].movedim(0, -3)
         sound = (place < NOWHERE)[..., None] & vectors.isfinite().all(-1)
         return cls(
             place[..., None].expand_as(sound),
@@ -71,21 +71,6 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """Queries [k, h, e] and keys [k, g, e] of one site that may be in the sample, with their places [k]."""
-
-    query_place: Tensor
-    query: Tensor
-    key_place: Tensor
-    keys: Tensor
-
-
-def _drawn(vectors: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
-    place, sequence, position = (each[:SIZE] for each in positions.by_place)
-    return place, vectors[sequence, :, position]
-
-
-@dataclass(frozen=True, eq=False)
 class Clouds:
     """Queries of h heads and keys of g; nothing where attention does not show them."""
 
@@ -95,22 +80,11 @@ class Clouds:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Heads) -> Drawn:
-        """The vectors of one site whose places are the smallest."""
         if seen.query is None or seen.keys is None or seen.key_positions is None:
-            nothing = seen.rows.entropy.new_zeros(0, seen.rows.entropy.shape[1], 1)
-            none = seen.key.new_zeros(0)
-            return Drawn(none, nothing, none, nothing)
-        return Drawn(*_drawn(seen.query, seen.positions), *_drawn(seen.keys, seen.key_positions))
-
-    @classmethod
-    def of_gathered(cls, found: Sequence[Drawn]) -> Self:
-        """The records of k sites of one batch as one, [k, …]."""
-        many = stacked(found)
-        return cls(Sample.of(many.query_place, many.query), Sample.of(many.key_place, many.keys))
+            nothing = seen.rows.entropy.new_zeros(0, seen.rows.entropy.shape[1], 0, 1)
+            none = Sample.of(nothing, Positions(seen.counts[:0, :0], seen.key[:0]))
+            return cls(none, none)
+        return cls(Sample.of(seen.query, seen.positions), Sample.of(seen.keys, seen.key_positions))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""

@@ -7,7 +7,6 @@ again with a_ij taken away. The layer's input is left as it is: a local counterf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,9 +16,8 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import SPLIT
 from isoscope.kernels.row_totals.totals import split_totals
-from isoscope.stats.base import alone
 from isoscope.stats.heads import Heads, members
-from isoscope.stats.rows import Rows, Totals
+from isoscope.stats.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +32,6 @@ class Counterfact:
     random: AttentionRows
     drift_variance: Tensor
     behind: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class CounterfactTotals:
-    """What the rows of one batch add up to in the three ways, and both parts of their scores' variance."""
-
-    rows: Totals
-    without: Totals
-    random: Totals
-    split: Tensor  # [7, b, h]
 
 
 @dataclass(frozen=True)
@@ -64,29 +52,13 @@ class Counterfactual:
     @classmethod
     def of(cls, seen: Counterfact, parts: int = 2) -> Self:
         """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Counterfact) -> CounterfactTotals:
-        """What the rows of one site add up to."""
         heads = seen.heads
-        return CounterfactTotals(
-            rows=Totals.of(heads.rows, heads.positions),
-            without=Totals.of(seen.without, heads.positions),
-            random=Totals.of(seen.random, heads.positions),
-            split=split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts),
-        )
-
-    @classmethod
-    def of_gathered(cls, found: Sequence[CounterfactTotals]) -> Self:
-        """The records of k sites of one batch as one, [k, …]."""
-        member = members(torch.stack([each.rows.key for each in found]))
-        sums = member[:, None] @ torch.stack([each.split for each in found])
+        split = split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts)
         return cls(
-            rows=Rows.of_gathered([each.rows for each in found]),
-            without=Rows.of_gathered([each.without for each in found]),
-            random=Rows.of_gathered([each.random for each in found]),
-            **dict(zip(SPLIT, sums.unbind(1), strict=True)),
+            rows=Rows.of(heads),
+            without=Rows.of_rows(seen.without, heads.positions),
+            random=Rows.of_rows(seen.random, heads.positions),
+            **dict(zip(SPLIT, members(heads.key) @ split, strict=True)),
         )
 
     def merge(self, other: Self) -> Self:

@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isoscope.stats.seen import Summed, Vectors
+from isoscope.stats.seen import Vectors
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,10 @@ class Dimensions:
     scatter: Tensor  # [d]
     largest: Tensor  # [d]
     massive: Tensor  # [d]
-    of_sums = True
     by_dimension = True
 
     @classmethod
-    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
         found = seen.sums
         return cls(found.count.sum(-1), found.mean, found.scatter, found.largest, found.beyond)

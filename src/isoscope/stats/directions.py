@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.seen import GROUPS, Summed, Vectors
+from isoscope.stats.seen import GROUPS, Vectors
 from isoscope.stats.sums import Sums
 
 
@@ -24,10 +24,9 @@ class Directions:
 
     sums: Sums
     zeros: Tensor  # []
-    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
         found = seen.sums
         return cls(Sums.of_directions(seen), (found.count - found.pointing).sum(-1))
@@ -48,11 +47,10 @@ class Contributions:
 
     sums: Sums
     squares: Tensor  # [d] Σ û_k²
-    of_sums = True
     by_dimension = True
 
     @classmethod
-    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
         return cls(Sums.of_directions(seen), seen.sums.unit_squares)
 

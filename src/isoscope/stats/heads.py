@@ -37,7 +37,7 @@ class Positions:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows [b, h, t] with their positions.
+    """Rows [b, h, t] with their positions; those of k sites, of the same positions, have an axis in front.
 
     `query` [b, h, t, e] and `keys` [b, g, s, e] are there where the model shows them, with the positions of
     keys; `unrotated` are the queries before rotary position, where there is one and they can be had. `mass`

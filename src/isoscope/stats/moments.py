@@ -33,24 +33,26 @@ class Moments:
         seen = seen.thinned
         count, mean = seen.means(parts)
         points, weight = seen.points, seen.kept.double()
-        ends: tuple[int, ...] = (0, len(points))
+        ends: tuple[int, ...] = (0, weight.shape[-1])
         if parts > 1:
             rows, first = seen.places.by_half
-            points, weight, ends = points[rows], weight[rows], (0, first, len(rows))
-        found = torch.empty(parts, seen.width, seen.width, dtype=torch.float64, device=points.device)
+            points, weight, ends = points.index_select(-2, rows), weight[..., rows], (0, first, len(rows))
+        found = mean.new_empty(*mean.shape, seen.width)
         for half, (start, stop) in enumerate(pairwise(ends)):
-            scatter(points[start:stop], weight[start:stop], mean[half], out=found[half])
+            of_half = points[..., start:stop, :], weight[..., start:stop], mean[..., half, :]
+            scatter(*of_half, out=found[..., half, :, :])
         return cls(count, mean, found)
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, by Chan's rule."""
-        if len(self.count) != len(other.count):
-            raise ValueError(f"records of {len(self.count)} and of {len(other.count)} parts do not merge")
+        mine, its = self.count.shape[-1], other.count.shape[-1]
+        if mine != its:
+            raise ValueError(f"records of {mine} and of {its} parts do not merge")
         count = self.count + other.count
         share = other.count / count.clamp_min(1)
         apart = other.mean - self.mean
-        mean = self.mean + share[:, None] * apart
-        weighed = (self.count * share)[:, None] * apart
+        mean = self.mean + share[..., None] * apart
+        weighed = (self.count * share)[..., None] * apart
         return type(self)(count, mean, merged(self.scatter, other.scatter, weighed, apart))
 
     @staticmethod

@@ -27,8 +27,8 @@ class Orientation:
         """Fold one batch."""
         seen = seen.thinned
         found = seen.sums
-        centre = torch.zeros_like(found.mean)
-        return cls(found.pointing.sum(), found.unit.sum(0), scatter(seen.points, unit_weight(seen), centre))
+        products = scatter(seen.points, unit_weight(seen), torch.zeros_like(found.mean))
+        return cls(found.pointing.sum(-1), found.unit.sum(-2), products)
 
     def merge(self, other: Self) -> Self:
         """Add field by field."""

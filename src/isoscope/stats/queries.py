@@ -6,7 +6,6 @@ queries are read as those of layers are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import nan
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.head_sums.totals import VectorTotals, at_least_single, vector_totals
-from isoscope.stats.base import added, alone, stacked
+from isoscope.stats.base import added
 from isoscope.stats.heads import Heads, members
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.sums import Sums
@@ -43,7 +42,7 @@ class HeadSums:
         return cls(
             count=sums[0],
             sequences=sums[1],
-            total=(member @ total.flatten(-2)).reshape(*member.shape[:-1], *total.shape[-2:]),
+            total=(member @ total.flatten(-2)).view(*total.shape[:-3], GROUPS, *total.shape[-2:]),
             squared=sums[2],
             count_squared=sums[3],
             total_squared=sums[4],
@@ -86,16 +85,6 @@ class HeadSums:
         return (self.squared.sum(0) / count - square) / noise
 
 
-@dataclass(frozen=True, eq=False)
-class OfSequences:
-    """What queries, unrotated queries and keys of a batch add up to, by sequence, with its key [b]."""
-
-    query: VectorTotals
-    unrotated: VectorTotals
-    keys: VectorTotals
-    key: Tensor
-
-
 @dataclass(frozen=True)
 class Queries:
     """Queries and keys as they are, and their directions; none where they are not shown."""
@@ -109,25 +98,15 @@ class Queries:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Heads) -> OfSequences:
-        """What the vectors of one site add up to."""
-        query, keys, key_positions = seen.query, seen.keys, seen.key_positions
+        query, keys, key_positions, member = seen.query, seen.keys, seen.key_positions, members(seen.key)
         if query is None or keys is None or key_positions is None:
             none = seen.counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
-            nothing = vector_totals(none, seen.counts[:0, :0])
-            return OfSequences(nothing, nothing, nothing, seen.key[:0])
-        turned = vector_totals(query, seen.counts)
-        before = turned if seen.unrotated is None else vector_totals(seen.unrotated, seen.counts)
-        return OfSequences(turned, before, vector_totals(keys, key_positions.counts), seen.key)
-
-    @classmethod
-    def of_gathered(cls, found: Sequence[OfSequences]) -> Self:
-        """The records of k sites of one batch as one, [k, …]."""
-        many = stacked(found)
-        member = members(many.key)
+            turned = before = held = vector_totals(none, seen.counts[:0, :0])
+            member = member[:, :0]
+        else:
+            turned = vector_totals(query, seen.counts)
+            before = turned if seen.unrotated is None else vector_totals(seen.unrotated, seen.counts)
+            held = vector_totals(keys, key_positions.counts)
 
         def sums(of: VectorTotals) -> HeadSums:
             return HeadSums.of(of.count, of.squares, of.norms, of.total, member)
@@ -136,8 +115,8 @@ class Queries:
             return HeadSums.of(of.pointing, of.pointing, of.pointing, of.unit, member)
 
         return cls(
-            sums(many.query), sums(many.keys), directions(many.query), directions(many.keys),
-            sums(many.unrotated),
+            sums(turned), sums(held), directions(turned), directions(held),
+            sums(turned) if before is turned else sums(before),
         )  # fmt: skip
 
     def merge(self, other: Self) -> Self:
@@ -186,7 +165,7 @@ class QueryProducts:
         usable = seen.counts[:, None, :] & query.isfinite().all(-1)
         query = torch.where(usable[..., None], query, 0)
         query = query.to(at_least_single(query.dtype)) if query.is_cuda else query.double()
-        return cls(Queries.of(seen), query.mT.matmul(query).sum(0, dtype=torch.float64))
+        return cls(Queries.of(seen), query.mT.matmul(query).sum(-4, dtype=torch.float64))
 
     def merge(self, other: Self) -> Self:
         """The record of both streams."""

@@ -8,14 +8,12 @@ and is left out when the sample is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from isoscope.stats.base import alone, stacked
 from isoscope.stats.seen import Vectors
 
 SIZE = 2048  # vectors
@@ -32,21 +30,11 @@ class Reservoir:
 
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
-        """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Vectors) -> Reservoir:
-        """The vectors of one site whose places are the smallest, those that are not kept among them."""
+        """Fold one batch: the vectors whose places are the smallest, those that are not kept among them."""
         chosen, place = seen.places.smallest(SIZE)
-        return Reservoir(seen.count, place, seen.points[chosen], seen.kept[chosen])
-
-    @classmethod
-    def of_gathered(cls, found: Sequence[Reservoir]) -> Self:
-        """The records of k sites of one batch as one, [k, …]."""
-        many = stacked(found)
-        points = torch.where(many.kept[..., None], many.vectors, 0)
-        return cls(many.count, many.places, points, many.kept)
+        kept = seen.kept[..., chosen]
+        points = torch.where(kept[..., None], seen.points.index_select(-2, chosen), 0)
+        return cls(seen.count, place.expand(kept.shape), points, kept)
 
     def merge(self, other: Self) -> Self:
         """The sample of both streams."""

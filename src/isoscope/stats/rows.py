@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,23 +11,9 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import LOWEST, TOTALS
 from isoscope.kernels.row_totals.totals import row_totals
-from isoscope.stats.base import added, alone, stacked
+from isoscope.stats.base import added
 from isoscope.stats.heads import Heads, Positions, members
 from isoscope.stats.seen import GROUPS
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """What the rows of one batch add up to, sequence by sequence, with the key of each."""
-
-    each: Tensor  # [14, b, h]
-    score: Tensor  # [b, h]
-    key: Tensor  # [b]
-
-    @classmethod
-    def of(cls, rows: AttentionRows, where: Positions) -> Totals:
-        """Add up one batch."""
-        return cls(*row_totals(rows, where.counts), where.key)
 
 
 @dataclass(frozen=True)
@@ -58,24 +43,19 @@ class Rows:
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Heads) -> Totals:
-        """What the rows of one site add up to."""
-        return Totals.of(seen.rows, seen.positions)
+        return cls.of_rows(seen.rows, seen.positions)
 
     @classmethod
-    def of_gathered(cls, found: Sequence[Totals]) -> Self:
-        """The records of k sites of one batch as one, [k, …]."""
-        many = stacked(found)
-        each, score, member = many.each, many.score, members(many.key)
-        sums = dict(zip(TOTALS, (member[:, None] @ each).unbind(1), strict=True))
+    def of_rows(cls, rows: AttentionRows, where: Positions) -> Self:
+        """Fold the rows of one batch."""
+        each, score = row_totals(rows, where.counts)
+        member = members(where.key)
+        sums = dict(zip(TOTALS, member @ each, strict=True))
         lost = {name: sums.pop(name).sum(-2) for name in ("unseeing", "not_finite")}
-        there = (each[:, 0] > 0).any(-1).double()
-        empty = score.new_full((score.shape[0], score.shape[2]), LOWEST)
-        highest = score.amax(1) if score.shape[1] else empty
-        return cls(sequences=(member @ there[..., None])[..., 0], score=highest, **sums, **lost)
+        there = (each[0] > 0).any(-1).double()
+        empty = torch.full_like(sums["count"][..., 0, :], LOWEST)
+        highest = score.amax(-2) if score.shape[-2] else empty
+        return cls(sequences=there @ member.T, score=highest, **sums, **lost)
 
     def merge(self, other: Self) -> Self:
         """Add field by field; of the scores, the larger."""

@@ -18,35 +18,19 @@ from isoscope.kernels.cloud.totals import (
     above_massive,
     cloud_norms,
     cloud_sums,
-    joined,
     massive_limit,
 )
 from isoscope.kernels.sums import label_sums
 from isoscope.stats.places import GROUPS, Places, mix
 
-__all__ = ["GROUPS", "Places", "Summed", "Vectors", "by_group", "home", "mix"]
-
-
-@dataclass(frozen=True, eq=False)
-class Summed:
-    """What vectors of these places add up to: all that records of sums look at.
-
-    `sums` may have an axis [k, …] in front, for k sites at once; so have the records made of it then.
-    """
-
-    sums: CloudSums
-    places: Places
-
-    @property
-    def not_finite(self) -> Tensor:
-        """How many vectors are not kept, [] or [k]."""
-        return len(self.places) - self.sums.count.sum(-1)
+__all__ = ["GROUPS", "Places", "Vectors", "by_group", "home", "mix"]
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
     """Vectors that count, `points` [n, d], their `norm` [n], and where they come from.
 
+    Those of k sites, of the same places, have an axis [k, …] in front; so have records made of them.
     Those with NaN or Inf are not `kept` [n]: nothing counts them but `not_finite`, and their norm is zero.
     They stay in their row, so that no site has to wait until it is known how many they are. Sums of single
     dimensions that nobody asks for need not be made: at d = 768 more than half of a sum's time on a CPU.
@@ -86,12 +70,13 @@ class Vectors:
         if self.places.share >= 1:
             return self
         rows, places = self.places.thinned
-        return Vectors(self.points[rows], self.norm[rows], self.kept[rows], places, by_dimension=False)
+        points, norm, kept = self.points[..., rows, :], self.norm[..., rows], self.kept[..., rows]
+        return Vectors(points, norm, kept, places, by_dimension=False)
 
     @property
     def width(self) -> int:
         """d, the number of dimensions."""
-        return self.points.shape[1]
+        return self.points.shape[-1]
 
     @property
     def sequence(self) -> Tensor | None:
@@ -106,18 +91,18 @@ class Vectors:
     @property
     def count(self) -> Tensor:
         """How many are kept, []."""
-        return self.kept.sum(dtype=torch.float64)
+        return self.kept.sum(-1, dtype=torch.float64)
 
     @cached_property
     def sums(self) -> CloudSums:
         """What the vectors add up to, by sequence; by group where every vector stands alone."""
         found = self.unjoined
-        return found if isinstance(found, CloudSums) else first_of(joined([found]))
+        return found if isinstance(found, CloudSums) else found.joined()
 
     @property
     def not_finite(self) -> Tensor:
         """How many are not kept, []."""
-        return Summed(self.sums, self.places).not_finite
+        return len(self.places) - self.sums.count.sum(-1)
 
     def means(self, parts: int) -> tuple[Tensor, Tensor]:
         """How many vectors each of `parts` (1 or 2) has [p], and their mean [p, d]."""
@@ -129,14 +114,14 @@ class Vectors:
             return count, total / count.clamp_min(1)[:, None]
         if isinstance(found, OfChunks):
             member = where.part_of_chunks(parts)
-            count, total = member @ found.rows[:, 0], member @ found.dimensions[:, 0]
+            count, total = found.rows[..., 0] @ member.T, member @ found.dimensions[..., 0, :]
         elif parts == 1:
             count, total = found.count.sum(0, keepdim=True), found.total.sum(0, keepdim=True)
         else:
             part = where.part(parts)
             member = (torch.arange(parts, device=part.device)[:, None] == part).double()
             count, total = member @ found.count, member @ found.total
-        return count, total / count.clamp_min(1)[:, None]
+        return count, total / count.clamp_min(1)[..., None]
 
     @cached_property
     def unjoined(self) -> CloudSums | OfChunks:
@@ -165,7 +150,7 @@ class Vectors:
             size = size if size.dtype == torch.float64 else size.float()
             return above_massive(size.median(1).values.double())
         if (chosen := self.places.layout.sampled(self.width)) is not None:
-            return massive_limit(points, self.kept, *chosen)[sequence]
+            return massive_limit(points, self.kept, *chosen)[..., sequence]
         found = torch.zeros(len(self.key), dtype=torch.float64, device=points.device)
         for name in torch.unique(sequence).tolist():
             found[name] = median_size(points[(sequence == name) & self.kept])
@@ -174,11 +159,6 @@ class Vectors:
 
 def _columns(points: Tensor) -> Tensor:
     return spread_over(points.shape[1], min(SAMPLE, points.shape[1])).to(points.device)
-
-
-def first_of(sums: CloudSums) -> CloudSums:
-    """The first of the clouds that were joined."""
-    return CloudSums(*(field[0] for field in vars(sums).values()))
 
 
 def by_group(values: Tensor, group: Tensor) -> Tensor:

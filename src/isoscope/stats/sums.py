@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoscope.stats.base import added
 from isoscope.stats.intervals import Array, Groups, array, have_enough, left, product, quiet
-from isoscope.stats.seen import GROUPS, Places, Summed, Vectors
+from isoscope.stats.seen import GROUPS, Places, Vectors
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Sums:
     counted_total: Tensor  # [d] Σ_s n_s·X_s
 
     @classmethod
-    def of(cls, seen: Vectors | Summed) -> Sums:
+    def of(cls, seen: Vectors) -> Sums:
         """The sums of the vectors as they are."""
         return cls._of(seen.places, seen.sums.count, seen.sums.squares, seen.sums.total)
 
     @classmethod
-    def of_directions(cls, seen: Vectors | Summed) -> Sums:
+    def of_directions(cls, seen: Vectors) -> Sums:
         """The sums of û = x/‖x‖; vectors of norm zero have none."""
         return cls._of(seen.places, seen.sums.pointing, seen.sums.pointing, seen.sums.unit)
 

@@ -8,7 +8,6 @@ layer; a type none of whose vectors is finite is in the sample with a count of z
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,7 +15,6 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.cloud.chunks import sent
-from isoscope.stats.base import alone
 from isoscope.stats.places import TYPES, Contexts
 from isoscope.stats.seen import Vectors, mix
 
@@ -40,24 +38,11 @@ class Types:
     @classmethod
     def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch."""
-        return alone(cls.of_gathered([cls.gather(seen)]))
-
-    @staticmethod
-    def gather(seen: Vectors) -> InContext:
-        """The vectors of one site that stand for the sampled types."""
         where = seen.places.contexts
-        kept = seen.kept[where.rows]
         n = seen.count if seen.places.token is not None else torch.zeros_like(seen.count)
-        return InContext(n, kept, seen.norm[where.rows], seen.points[where.rows], where)
-
-    @classmethod
-    def of_gathered(cls, found: Sequence[InContext]) -> Self:
-        """The records of k sites of one batch as one, [k, …]; as many at a time as memory is meant for."""
-        where, most = found[0].where, _NUMBERS.get(found[0].points.device.type, 1)
-        step = max(1, most // max(1, found[0].points.numel()))
-        some = [_summed(found[start : start + step]) for start in range(0, len(found), step)]
-        sums = [torch.cat(same) if len(same) > 1 else same[0] for same in zip(*some, strict=True)]
-        return cls(torch.stack([each.n for each in found]), where.token.expand(len(found), -1), *sums)
+        kept, norm = seen.kept[..., where.rows], seen.norm[..., where.rows]
+        points = seen.points.index_select(-2, where.rows)
+        return cls(n, where.token.expand(*n.shape, -1), *_summed(kept, norm, points, where))
 
     @property
     def present(self) -> Self:
@@ -103,40 +88,24 @@ class Types:
 
 
 SUMS = ("count", "total", "norm", "pointing", "unit", "pointing_squared", "unit_squared")
-_NUMBERS = {"cuda": 2**25}  # of float64 that sums are made of at a time; elsewhere one site
 
 
-@dataclass(frozen=True, eq=False)
-class InContext:
-    """The m vectors of a site that stand for a sampled type, and which they are."""
-
-    n: Tensor  # [] vectors that stand for a token
-    kept: Tensor  # [m]
-    norm: Tensor  # [m]
-    points: Tensor  # [m, d]
-    where: Contexts
-
-
-def _summed(found: Sequence[InContext]) -> tuple[Tensor, ...]:
-    """The `SUMS` of k sites, [k, …]."""
-    where, many = found[0].where, len(found)
-    kept, norm, points = (
-        torch.stack([getattr(each, name) for each in found]) for name in ("kept", "norm", "points")
-    )
+def _summed(kept: Tensor, norm: Tensor, points: Tensor, where: Contexts) -> tuple[Tensor, ...]:
+    """The `SUMS` of the m vectors [..., m, d] that stand for a sampled type."""
     points = torch.where(kept[..., None], points, 0).double()
     pointing = (norm > 0).double()
     unit = points * torch.where(norm > 0, 1 / norm, 0)[..., None]
 
     def sums(values: Tensor, of: Tensor, labels: int) -> Tensor:
-        return values.new_zeros(many, labels, *values.shape[2:]).index_add_(1, of, values)
+        shape = *values.shape[:-2], labels, values.shape[-1]
+        return values.new_zeros(shape).index_add_(values.dim() - 2, of, values)
 
     types, pairs = len(where.token), len(where.type_of_pair)
-    together, pointing_together = sums(unit, where.pair, pairs), sums(pointing, where.pair, pairs)
-    squares = torch.stack([pointing_together**2, (together**2).sum(2)], 2)
-    count, length, directed = sums(torch.stack([kept.double(), norm, pointing], 2), where.type, types).unbind(
-        2
-    )
-    pointing_squared, unit_squared = sums(squares, where.type_of_pair, types).unbind(2)
+    together, pointing_together = sums(unit, where.pair, pairs), sums(pointing[..., None], where.pair, pairs)
+    squares = torch.cat([pointing_together**2, (together**2).sum(-1, keepdim=True)], -1)
+    numbers = sums(torch.stack([kept.double(), norm, pointing], -1), where.type, types)
+    count, length, directed = numbers.unbind(-1)
+    pointing_squared, unit_squared = sums(squares, where.type_of_pair, types).unbind(-1)
     return (
         count, sums(points, where.type, types), length, directed,
         sums(together, where.type_of_pair, types), pointing_squared, unit_squared,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.seen import GROUPS, Places, Summed, Vectors
+from isoscope.stats.seen import GROUPS, Places, Vectors
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,9 @@ class Within:
     n: Tensor  # [] vectors
     similarity: PerSequence
     residual: PerSequence
-    of_sums = True
 
     @classmethod
-    def of(cls, seen: Vectors | Summed, parts: int = 2) -> Self:
+    def of(cls, seen: Vectors, parts: int = 2) -> Self:
         """Fold one batch. The mean of cos(x, X_s) over a sequence is X_s·Σû over ‖X_s‖ and their number."""
         where, found = seen.places, seen.sums
         if where.sequence is None:  # every vector alone: nothing is inside

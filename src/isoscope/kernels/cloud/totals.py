@@ -1,7 +1,7 @@
 """All that a cloud of vectors adds up to, in one pass over it: by label, and by dimension.
 
 Norms come first, as directions need them; then one walk over the rows gives every sum that grows with d. On
-a GPU it is one Triton kernel (cloud_triton.py) and nothing waits for the result; elsewhere rows are taken in
+a GPU it is one Triton kernel (triton.py) and nothing waits for the result; elsewhere rows are taken in
 slices that stay in cache and turned to float64. Twin: the same sums written out one by one, in
 tests/kernels/test_cloud.py.
 """
@@ -9,7 +9,6 @@ tests/kernels/test_cloud.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -24,7 +23,10 @@ from isoscope.kernels.sums import add_by_label, norms, slices
 
 @dataclass(frozen=True, eq=False)
 class CloudSums:
-    """Sums over the rows that are kept, in float64: by label, and of every dimension over all of them."""
+    """Sums over the rows that are kept, in float64: by label, and of every dimension over all of them.
+
+    Those of the clouds of several sites have an axis [k, …] in front.
+    """
 
     count: Tensor  # [l] rows
     pointing: Tensor  # [l] rows whose norm is not zero
@@ -42,53 +44,42 @@ class CloudSums:
 
 @dataclass(frozen=True, eq=False)
 class OfChunks:
-    """Sums of every chunk as the kernel leaves them: of its rows [c, 4], and of its dimensions [c, 6, d]."""
+    """Sums of chunks as the kernel leaves them: of rows [..., c, 4], and of dimensions [..., c, 6, d]."""
 
     rows: Tensor
     dimensions: Tensor
     chunks: Chunks
 
-
-def joined(found: Sequence[CloudSums | OfChunks]) -> CloudSums:
-    """The sums of several clouds with the same labels and width as one, every field with an axis [k, …] more.
-
-    What follows costs a GPU as much for k sites as for one.
-    """
-    whole = [each for each in found if isinstance(each, CloudSums)]
-    if len(whole) == len(found):
-        fields = zip(*(vars(each).values() for each in whole), strict=True)
-        return CloudSums(*(torch.stack(same) for same in fields))
-    parts = [each for each in found if isinstance(each, OfChunks)]
-    member = parts[0].chunks.member
-    rows = torch.stack([each.rows for each in parts])
-    by_chunk = torch.stack([each.dimensions for each in parts])
-    count, total = rows[..., :1], by_chunk[:, :, 0]
-    mean = total.sum(1) / count.sum(1).clamp_min(1)
-    between = (count * (total / count.clamp_min(1) - mean[:, None]) ** 2).sum(1)
-    _, _, unit_squares, scatter, _, beyond = by_chunk.sum(1).unbind(1)
-    kept, pointing, norms_of, squares = (member @ rows).unbind(-1)
-    totals = member @ total
-    centre = (totals / kept.clamp_min(1)[..., None])[:, parts[0].chunks.label]  # of each chunk's label
-    # in float32 norms would lose what is left of them beside a mean a thousand times as large
-    apart = by_chunk[:, :, 3].sum(-1) + (count * (total / count.clamp_min(1) - centre) ** 2).sum(-1)
-    return CloudSums(
-        count=kept,
-        pointing=pointing,
-        norms=norms_of,
-        squares=squares,
-        inner=apart @ member.T,
-        total=totals,
-        unit=member @ by_chunk[:, :, 1],
-        unit_squares=unit_squares,
-        mean=mean,
-        scatter=scatter + between,
-        largest=by_chunk[:, :, 4].amax(1),
-        beyond=beyond,
-    )
+    def joined(self) -> CloudSums:
+        """The sums by label and over all rows."""
+        member, rows, by_chunk = self.chunks.member, self.rows, self.dimensions
+        count, total = rows[..., :1], by_chunk[..., 0, :]
+        mean = total.sum(-2) / count.sum(-2).clamp_min(1)
+        between = (count * (total / count.clamp_min(1) - mean[..., None, :]) ** 2).sum(-2)
+        _, _, unit_squares, scatter, _, beyond = by_chunk.sum(-3).unbind(-2)
+        kept, pointing, norms_of, squares = (member @ rows).unbind(-1)
+        totals = member @ total
+        centre = (totals / kept.clamp_min(1)[..., None]).index_select(-2, self.chunks.label)  # of its label
+        # in float32 norms would lose what is left of them beside a mean a thousand times as large
+        apart = by_chunk[..., 3, :].sum(-1) + (count * (total / count.clamp_min(1) - centre) ** 2).sum(-1)
+        return CloudSums(
+            count=kept,
+            pointing=pointing,
+            norms=norms_of,
+            squares=squares,
+            inner=apart @ member.T,
+            total=totals,
+            unit=member @ by_chunk[..., 1, :],
+            unit_squares=unit_squares,
+            mean=mean,
+            scatter=scatter + between,
+            largest=by_chunk[..., 4, :].amax(-2),
+            beyond=beyond,
+        )
 
 
 def cloud_norms(points: Tensor) -> tuple[Tensor, Tensor]:
-    """‖x‖ of every row of `points` [n, d] in float64, zero where it is not finite; and where it is, [n] each.
+    """‖x‖ of every row of `points` [..., n, d] in float64, zero where not finite; and whether it is finite.
 
     Twin: ``points.double().norm(dim=1)``.
     """
@@ -102,7 +93,7 @@ def cloud_norms(points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def massive_limit(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, there: Tensor) -> Tensor:
-    """What a coordinate of each sequence must reach to be massive, [s], from a sample of coordinates.
+    """What a coordinate of each sequence must reach to be massive, [..., s], from a sample of coordinates.
 
     The coordinates of sequence i at (rows, columns) [s, m] where they are `there`, of rows that are kept; NaN
     or Inf where there is none. In float32 on a GPU, rounded up: a number of float32 reaches the one where it
@@ -112,8 +103,8 @@ def massive_limit(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, t
         from isoscope.kernels.cloud.triton import sample_limits
 
         return sample_limits(points, kept, rows, columns, there)
-    size = torch.where(there & kept[rows], points[rows, columns].abs().double(), torch.nan)
-    return above_massive(size.nanmedian(1).values)
+    size = torch.where(there & kept[..., rows], points[..., rows, columns].abs().double(), torch.nan)
+    return above_massive(size.nanmedian(-1).values)
 
 
 def above_massive(median: Tensor) -> Tensor:
@@ -136,7 +127,8 @@ def cloud_sums(
 
     `label` [n] is in 0 … labels−1; `limit` [n] is what |x| must reach to be counted in `beyond`. Without
     `by_dimension` what is known of single dimensions alone (`unit_squares` to `beyond`) may be NaN. On a
-    GPU what comes back is not joined yet: see `joined`.
+    GPU, with `chunks`, all of these but `label` may have an axis of sites in front, and what comes back is
+    not `joined` yet.
     """
     if chunks is not None and fused(points):
         from isoscope.kernels.cloud.triton import sum_chunks

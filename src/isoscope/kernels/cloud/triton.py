@@ -36,21 +36,27 @@ def _norm_row(points, norm, kept, stride, width, columns: tl.constexpr):
 
 
 def row_norms(points: Tensor) -> tuple[Tensor, Tensor]:
-    """‖x‖ of each row of `points` [n, d] in float64, zero where one is not finite; and whether it is."""
-    points = points if points.stride(1) == 1 else points.contiguous()
-    norm = torch.empty(len(points), dtype=torch.float64, device=points.device)
-    kept = torch.empty(len(points), dtype=torch.bool, device=points.device)
-    if len(points):
-        columns = triton.next_power_of_2(points.shape[1])
-        _norm_row[(len(points),)](
-            points, norm, kept.view(torch.int8), points.stride(0), points.shape[1], columns=columns
+    """‖x‖ of each row of `points` [..., n, d] in float64, zero where one is not finite; and whether it is."""
+    norm = torch.empty(points.shape[:-1], dtype=torch.float64, device=points.device)
+    kept = torch.empty(points.shape[:-1], dtype=torch.bool, device=points.device)
+    if norm.numel():
+        flat = _in_rows(points)
+        columns = triton.next_power_of_2(flat.shape[1])
+        _norm_row[(len(flat),)](
+            flat, norm, kept.view(torch.int8), flat.stride(0), flat.shape[1], columns=columns
         )
     return norm, kept
 
 
+def _in_rows(points: Tensor) -> Tensor:
+    """The vectors of all sites as rows, [k·n, d], whose numbers stand side by side."""
+    flat = points.flatten(0, -2)
+    return flat if flat.stride(1) == 1 else flat.contiguous()
+
+
 @triton.jit
 def _sample_limit(
-    points, kept, rows, columns, there, limit, stride, many, times, least, block: tl.constexpr
+    points, kept, rows, columns, there, limit, stride, n, sequences, many, times, least, block: tl.constexpr
 ):  # fmt: skip
     """`times` the median size of a sample of one sequence, at least `least`, rounded up to float32.
 
@@ -60,9 +66,10 @@ def _sample_limit(
     here = tl.program_id(0).to(tl.int64)
     number = tl.arange(0, block)
     real = number < many
-    row = tl.load(rows + here * many + number, mask=real, other=0)
-    column = tl.load(columns + here * many + number, mask=real, other=0)
-    real = real & (tl.load(there + here * many + number, mask=real, other=0) != 0)
+    sample = here % sequences * many + number
+    row = here // sequences * n + tl.load(rows + sample, mask=real, other=0)
+    column = tl.load(columns + sample, mask=real, other=0)
+    real = real & (tl.load(there + sample, mask=real, other=0) != 0)
     real = real & (tl.load(kept + row) != 0)
     size = tl.abs(tl.load(points + row * stride + column, mask=real, other=0.0).to(tl.float32))
     bits = tl.where(real, size.to(tl.int32, bitcast=True), 2147483647)
@@ -84,12 +91,13 @@ def _sample_limit(
 def sample_limits(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, there: Tensor) -> Tensor:
     """What `massive_limit` gives, in float32."""
     sequences, many = rows.shape
-    limit = torch.empty(sequences, dtype=torch.float32, device=points.device)
+    limit = torch.empty(*points.shape[:-2], sequences, dtype=torch.float32, device=points.device)
     if rows.numel():
-        points = points if points.stride(1) == 1 else points.contiguous()
-        _sample_limit[(sequences,)](
-            points, kept.view(torch.int8), rows, columns, there.view(torch.int8), limit,
-            points.stride(0), many, TIMES_MEDIAN, float(np.nextafter(np.float32(MASSIVE), np.float32("inf"))),
+        flat = _in_rows(points)
+        _sample_limit[(limit.numel(),)](
+            flat, kept.view(torch.int8), rows, columns, there.view(torch.int8), limit, flat.stride(0),
+            points.shape[-2], sequences, many, TIMES_MEDIAN,
+            float(np.nextafter(np.float32(MASSIVE), np.float32("inf"))),
             block=triton.next_power_of_2(many), num_warps=8,
         )  # fmt: skip
     return limit
@@ -97,7 +105,7 @@ def sample_limits(points: Tensor, kept: Tensor, rows: Tensor, columns: Tensor, t
 
 @triton.jit
 def _sum_chunk(
-    points, weight, kept, norm, limit, first, size, of_rows, by_chunk, stride, width,
+    points, weight, kept, norm, limit, first, size, of_rows, by_chunk, stride, n, chunks, width,
     columns: tl.constexpr, chunk: tl.constexpr, together: tl.constexpr, limited: tl.constexpr,
 ):  # fmt: skip
     """Six numbers a dimension: Σx, Σû, Σû², Σ(x−x̄)², the largest |x|, and how many reach their limit.
@@ -105,8 +113,8 @@ def _sum_chunk(
     And four of the rows: how many, how many are not zero, Σ‖x‖, Σ‖x‖². Every thread has dimensions of its own
     and walks down the rows, about the first of them that is kept, so that nothing passes between threads.
     """
-    here, block = tl.program_id(0), tl.program_id(1)
-    start, length = tl.load(first + here), tl.load(size + here)
+    here, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    start, length = tl.load(first + here % chunks) + here // chunks * n, tl.load(size + here % chunks)
     column = block * columns + tl.arange(0, columns)
     inside = column < width
     centre = tl.zeros([columns], tl.float32)
@@ -160,18 +168,17 @@ def _sum_chunk(
 def sum_chunks(
     points: Tensor, norm: Tensor, kept: Tensor, limit: Tensor | None, chunks: Chunks
 ) -> tuple[Tensor, Tensor]:
-    """The sums of every chunk: of its rows [c, 4], and of its dimensions [c, 6, d].
+    """The sums of every chunk: of its rows [..., c, 4], and of its dimensions [..., c, 6, d].
 
     What |x| must reach is rounded up to float32, so that nothing else does.
     """
-    points = points if points.stride(1) == 1 else points.contiguous()
-    width, many = points.shape[1], len(chunks.first)
-    of_rows = torch.empty(many, 4, dtype=torch.float64, device=points.device)
-    by_chunk = torch.empty(many, 6, width, dtype=torch.float64, device=points.device)
+    flat, (*sites, n, width), many = _in_rows(points), points.shape, len(chunks.first)
+    of_rows = torch.empty(*sites, many, 4, dtype=torch.float64, device=points.device)
+    by_chunk = torch.empty(*sites, many, 6, width, dtype=torch.float64, device=points.device)
     weight = torch.where(norm > 0, 1 / norm, 0).float()
-    _sum_chunk[(many, triton.cdiv(width, SUMMED))](
-        points, weight, kept, norm, weight if limit is None else _rounded_up(limit),
-        chunks.first, chunks.size, of_rows, by_chunk, points.stride(0), width,
+    _sum_chunk[(of_rows.numel() // 4, triton.cdiv(width, SUMMED))](
+        flat, weight, kept, norm, weight if limit is None else _rounded_up(limit),
+        chunks.first, chunks.size, of_rows, by_chunk, flat.stride(0), n, many, width,
         columns=SUMMED, chunk=CHUNK, together=4, limited=limit is not None, num_warps=1,
     )  # fmt: skip
     return of_rows, by_chunk

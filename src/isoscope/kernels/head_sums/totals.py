@@ -26,7 +26,10 @@ class VectorTotals:
 
 
 def vector_totals(vectors: Tensor, counts: Tensor) -> VectorTotals:
-    """Sum `vectors` [b, h, t, e] over the positions that count [b, t]."""
+    """Sum `vectors` [b, h, t, e] over the positions that count [b, t].
+
+    Vectors and sums may have an axis of sites before b.
+    """
     if vectors.numel() and fused(vectors):
         from isoscope.kernels.head_sums.triton import fused_totals
 
@@ -37,12 +40,12 @@ def vector_totals(vectors: Tensor, counts: Tensor) -> VectorTotals:
         norm, vectors = torch.where(kept, norm, 0), torch.where(kept[..., None], vectors, 0)
     weight = torch.where(norm > 0, 1 / norm, 0)[..., None].to(at_least_single(vectors.dtype))
     return VectorTotals(
-        count=kept.sum(2, dtype=torch.float64),
-        pointing=(norm > 0).sum(2, dtype=torch.float64),
-        norms=norm.sum(2),
-        squares=(norm**2).sum(2),
-        total=vectors.sum(2, dtype=torch.float64),
-        unit=(vectors * weight).sum(2, dtype=torch.float64),
+        count=kept.sum(-1, dtype=torch.float64),
+        pointing=(norm > 0).sum(-1, dtype=torch.float64),
+        norms=norm.sum(-1),
+        squares=(norm**2).sum(-1),
+        total=vectors.sum(-2, dtype=torch.float64),
+        unit=(vectors * weight).sum(-2, dtype=torch.float64),
     )
 
 

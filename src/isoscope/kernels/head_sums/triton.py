@@ -15,7 +15,7 @@ _NUMBERS = 8192  # coordinates that a program holds at a time
 @triton.jit
 def _sum_head(
     vectors, counts, numbers, total, unit,
-    by_sequence, by_head, by_row, by_column, counts_by_sequence, heads, length, width,
+    by_sequence, by_head, by_row, by_column, counts_by_sequence, heads, sequences, length, width,
     rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
     """Store four numbers (count, count of non-zero vectors, Σ‖x‖, Σ‖x‖²) and two vectors (Σx, Σx/‖x‖).
@@ -35,7 +35,7 @@ def _sum_head(
     for first in range(0, length, rows):
         row = first + tl.arange(0, rows)
         there = row < length
-        counted = tl.load(counts + sequence * counts_by_sequence + row, mask=there, other=0) != 0
+        counted = tl.load(counts + sequence % sequences * counts_by_sequence + row, mask=there, other=0) != 0
         place = row[:, None].to(tl.int64) * by_row + column[None, :] * by_column
         x = tl.load(start + place, mask=there[:, None] & (column < width)[None, :], other=0.0).to(tl.float32)
         largest = tl.max(tl.abs(x), 1)
@@ -65,14 +65,15 @@ def _sum_head(
 
 def fused_totals(vectors: Tensor, counts: Tensor) -> tuple[Tensor, ...]:
     """The fields of `VectorTotals`."""
-    b, h, t, e = vectors.shape
-    numbers = torch.empty(4, b, h, dtype=torch.float64, device=vectors.device)
-    sums = torch.empty(2, b, h, e, dtype=torch.float64, device=vectors.device)
+    *sites, b, h, t, e = vectors.shape
+    numbers = torch.empty(4, *sites, b, h, dtype=torch.float64, device=vectors.device)
+    sums = torch.empty(2, *sites, b, h, e, dtype=torch.float64, device=vectors.device)
+    flat = vectors.flatten(0, -4)
     counts = counts if counts.stride(1) == 1 else counts.contiguous()
     columns = max(16, triton.next_power_of_2(e))
     rows = min(max(16, _NUMBERS // columns), max(16, triton.next_power_of_2(t)))
-    _sum_head[(h, b)](
-        vectors, counts.view(torch.uint8), numbers, sums[0], sums[1],
-        *vectors.stride(), counts.stride(0), h, t, e, rows=rows, columns=columns,
+    _sum_head[(h, len(flat))](
+        flat, counts.view(torch.uint8), numbers, sums[0], sums[1],
+        *flat.stride(), counts.stride(0), h, b, t, e, rows=rows, columns=columns,
     )  # fmt: skip
     return (*numbers.unbind(0), *sums.unbind(0))

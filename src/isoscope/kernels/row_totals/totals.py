@@ -1,6 +1,6 @@
 """What the attention rows of a head add up to over one sequence: fourteen sums and the largest score.
 
-On a GPU one Triton kernel reads the rows once (row_totals_triton.py). Twin: the torch code below.
+On a GPU one Triton kernel reads the rows once (triton.py). Twin: the torch code below.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from isoscope.kernels.row_totals.names import LOWEST
 def row_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Σ of each of `TOTALS` over rows [b, h, t] that count [b, t], [14, b, h]; the largest score, [b, h].
 
+    Rows and sums may have an axis of sites before b.
     A row that sees no key, or whose scores are not finite, is counted as such and left out of the rest; of
     the other sums a value that is not finite is left out.
     """
@@ -38,10 +39,10 @@ def row_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
         (one, sunk), (rows.first_key, sunk), (1 / visible, sunk),
         (one, counted & (visible == 0)), (one, counted & (visible > 0) & ~usable),
     )  # fmt: skip
-    sums = [torch.where(where & x.isfinite(), x, 0).sum(2, dtype=torch.float64) for x, where in wanted]
+    sums = [torch.where(where & x.isfinite(), x, 0).sum(-1, dtype=torch.float64) for x, where in wanted]
     scores = torch.where(mine, rows.max_score.double(), LOWEST)
-    nothing = scores.new_full(scores.shape[:2], LOWEST)
-    return torch.stack(sums), scores.amax(2) if scores.shape[2] else nothing
+    nothing = scores.new_full(scores.shape[:-1], LOWEST)
+    return torch.stack(sums), scores.amax(-1) if scores.shape[-1] else nothing
 
 
 def split_totals(
@@ -60,11 +61,11 @@ def split_totals(
     whole, rest = rows.score_variance.double(), without.score_variance.double()
     both = whole.isfinite() & rest.isfinite() & drift.isfinite() & counts[:, None]
     one = torch.ones_like(rest)
-    chance = torch.where(both, 1 / (behind.double() + 1), 0).sum(2)
+    chance = torch.where(both, 1 / (behind.double() + 1), 0).sum(-1)
     beside, beside_without = _beside_first(rows), _beside_first(without)
     known = beside.isfinite() & beside_without.isfinite() & counts[:, None]
     wanted = (drift, both), (rest, both), (one, both), (beside, known), (beside_without, known), (one, known)
-    sums = [torch.where(where, x, 0).sum(2, dtype=torch.float64) for x, where in wanted]
+    sums = [torch.where(where, x, 0).sum(-1, dtype=torch.float64) for x, where in wanted]
     return torch.stack([*sums[:3], chance, *sums[3:]])
 
 

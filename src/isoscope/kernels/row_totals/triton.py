@@ -25,7 +25,7 @@ def _added(total, value, where):
 @triton.jit
 def _total_rows(
     entropies, largests, collisions, scores, variances, firsts, visibles, distances, counts, sums, top,
-    heads, length, lowest: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
+    heads, sequences, length, lowest: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     here = tl.program_id(0).to(tl.int64)
     count = tl.zeros([block], tl.float64)
@@ -38,7 +38,7 @@ def _total_rows(
         number = start + tl.arange(0, block)
         there = number < length
         place = here * length + number
-        counted = tl.load(counts + here // heads * length + number, mask=there, other=0) != 0
+        counted = tl.load(counts + here // heads % sequences * length + number, mask=there, other=0) != 0
         counted = counted & there
         value = tl.load(entropies + place, mask=there, other=0.0).to(tl.float64)
         visible = tl.load(visibles + place, mask=there, other=0).to(tl.float64)
@@ -87,19 +87,19 @@ def _total_rows(
 
 def fused_totals(rows: AttentionRows, counts: Tensor) -> tuple[Tensor, Tensor]:
     """What `row_totals` gives."""
-    batch, heads, length = rows.entropy.shape
-    device = rows.entropy.device
-    sums = torch.empty(batch, heads, len(TOTALS), dtype=torch.float64, device=device)
-    top = torch.empty(batch, heads, dtype=torch.float64, device=device)
+    (*_, sequences, heads, length), device = rows.entropy.shape, rows.entropy.device
+    top = torch.empty(rows.entropy.shape[:-1], dtype=torch.float64, device=device)
+    sums = torch.empty(*top.shape, len(TOTALS), dtype=torch.float64, device=device)
     fields = (
         rows.entropy, rows.largest, rows.collision, rows.max_score, rows.score_variance, rows.first_key,
         rows.visible, rows.distance,
     )  # fmt: skip
-    _total_rows[(batch * heads,)](
+    _total_rows[(top.numel(),)](
         *(field.contiguous() for field in fields), counts.contiguous(), sums, top,
-        heads, length, lowest=LOWEST, totals=len(TOTALS), block=min(_BLOCK, triton.next_power_of_2(length)),
+        heads, sequences, length, lowest=LOWEST, totals=len(TOTALS),
+        block=min(_BLOCK, triton.next_power_of_2(length)),
     )  # fmt: skip
-    return sums.permute(2, 0, 1), top
+    return sums.movedim(-1, 0), top
 
 
 @triton.jit
@@ -119,18 +119,20 @@ def _beside(entropies, firsts, place, there, visible, least: tl.constexpr):
 @triton.jit
 def _split_rows(
     variances, entropies, firsts, variances_without, entropies_without, firsts_without, visibles,
-    drifts, behind, counts, sums, heads, length, behind_sequence, behind_head, behind_row,
+    drifts, behind, counts, sums, heads, sequences, length,
+    behind_site, behind_sequence, behind_head, behind_row,
     least: tl.constexpr, totals: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     here = tl.program_id(0).to(tl.int64)
     drift = tl.zeros([block], tl.float64)
     rest, split, chance, beside, beside_without, beside_count = drift, drift, drift, drift, drift, drift
-    queries = behind + here // heads * behind_sequence + here % heads * behind_head
+    queries = behind + here // heads // sequences * behind_site + here % heads * behind_head
+    queries += here // heads % sequences * behind_sequence
     for start in range(0, length, block):
         number = start + tl.arange(0, block)
         there = number < length
         place = here * length + number
-        counted = tl.load(counts + here // heads * length + number, mask=there, other=0) != 0
+        counted = tl.load(counts + here // heads % sequences * length + number, mask=there, other=0) != 0
         counted = counted & there
         whole = tl.load(variances + place, mask=there, other=0.0).to(tl.float64)
         left = tl.load(variances_without + place, mask=there, other=0.0).to(tl.float64)
@@ -161,15 +163,17 @@ def fused_split(
     rows: AttentionRows, without: AttentionRows, drift: Tensor, behind: Tensor, counts: Tensor
 ) -> Tensor:
     """What `split_totals` gives."""
-    batch, heads, length = drift.shape
-    sums = torch.empty(batch, heads, len(SPLIT), dtype=torch.float64, device=drift.device)
+    *_, sequences, heads, length = drift.shape
+    sums = torch.empty(*drift.shape[:-1], len(SPLIT), dtype=torch.float64, device=drift.device)
     fields = (
         rows.score_variance, rows.entropy, rows.first_key, without.score_variance, without.entropy,
         without.first_key, rows.visible, drift,
     )  # fmt: skip
-    behind = behind.expand(batch, heads, length)
-    _split_rows[(batch * heads,)](
-        *(field.contiguous() for field in fields), behind, counts.contiguous(), sums, heads, length,
-        *behind.stride(), least=BESIDE, totals=len(SPLIT), block=min(_BLOCK, triton.next_power_of_2(length)),
+    behind = behind.expand(drift.shape)
+    behind = behind if behind.dim() == 4 else behind[None]
+    _split_rows[(drift.shape[:-1].numel(),)](
+        *(field.contiguous() for field in fields), behind, counts.contiguous(), sums,
+        heads, sequences, length, *behind.stride(), least=BESIDE, totals=len(SPLIT),
+        block=min(_BLOCK, triton.next_power_of_2(length)),
     )  # fmt: skip
-    return sums.permute(2, 0, 1)
+    return sums.movedim(-1, 0)

@@ -25,17 +25,21 @@ SIDE = 128  # rows of the scatter that one product gives
 def scatter(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None = None) -> Tensor:
     """Σ w²(x−m)(x−m)ᵀ over `points` [n, d], `weight` [n] and `mean` [d] in float64, [d, d] in float64.
 
-    It is written into `out` where that is given.
+    It is written into `out` where that is given. All of them may have an axis of sites [k, …] in front.
 
     >>> scatter(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), torch.ones(2), torch.tensor([2.0, 2.0]))
     tensor([[2., 0.],
             [0., 0.]], dtype=torch.float64)
     """
-    width = points.shape[1]
-    if len(points) and width >= WIDE and fused(points):
+    width = points.shape[-1]
+    if points.numel() and width >= WIDE and fused(points):
         return in_digits(points, weight, mean, out)
     if out is None:
-        out = torch.empty(width, width, dtype=torch.float64, device=points.device)
+        out = torch.empty(*points.shape[:-2], width, width, dtype=torch.float64, device=points.device)
+    if points.dim() == 3:
+        for site, (of_site, weights, centre) in enumerate(zip(points, weight, mean, strict=True)):
+            scatter(of_site, weights, centre, out[site])
+        return out
     total, even = out.zero_(), points.device.type == "cpu" and bool((weight == 1).all())
     for part, found in slices(points):
         centred = found - mean
@@ -51,20 +55,26 @@ def in_digits(points: Tensor, weight: Tensor, mean: Tensor, out: Tensor | None =
     """The same from products of digits, about m as float32 knows it: nearer than float32 knows x."""
     from isoscope.kernels.scatter.triton import digits, multiplied, put_together
 
-    total, starts = None, range(0, max(len(points), 1), _ROWS)
-    for start in starts:
+    if points.dim() == 2:
+        there = None if out is None else out[None]
+        return in_digits(points[None], weight[None], mean[None], there)[0]
+    if out is None:
+        out = torch.empty(len(points), *2 * points.shape[2:], dtype=torch.float64, device=points.device)
+    for start in range(0, max(points.shape[1], 1), _ROWS):
         part = slice(start, start + _ROWS)
-        written, unit = digits(points[part], weight[part], mean, 2 if points.dtype == torch.bfloat16 else 3)
-        last = out if start == starts[-1] else None
-        total = put_together(multiplied(written), unit, total, last)
-    assert total is not None
-    return total
+        count = 2 if points.dtype == torch.bfloat16 else 3
+        written, unit = digits(points[:, part], weight[:, part], mean, count)
+        put_together(multiplied(written), unit, out, begun=start > 0)
+    return out
 
 
 def merged(one: Tensor, other: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """The sum of `one`, `other` and l rᵀ, [p, d, d] in float64; l and r [p, d]. Twin: the code below."""
+    """The sum of `one`, `other` and l rᵀ, [..., d, d] in float64; l and r [..., d]. Twin: the code below."""
     if one.is_cuda and triton_there():
         from isoscope.kernels.scatter import triton as scatter_triton
 
         return scatter_triton.merged(one, other, left, right)
-    return torch.baddbmm(one + other, left[:, :, None], right[:, None, :])
+    both = (one + other).flatten(0, -3)
+    return torch.baddbmm(both, left.reshape(-1, width := one.shape[-1], 1), right.reshape(-1, 1, width)).view(
+        one.shape
+    )

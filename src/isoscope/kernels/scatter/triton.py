@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
@@ -13,7 +15,8 @@ TALL, BROAD = 512, (16, 256)  # rows of which one program finds the largest, and
 LONG = (256, 32)  # a tile of rows that is written as digits
 SIDE, DEEP = 128, 128  # a tile of products, and how many rows are multiplied at once
 WARPS, STAGES = 8, 3
-PER = 8192  # rows whose products one program adds up
+PER = 16384  # the most rows whose products one program adds up
+LEAST = 1024  # rows that are worth a program
 SMALL = 32  # a tile of the whole
 FLAT = (8, 256)  # a tile of matrices that are merged
 
@@ -30,9 +33,13 @@ def _centred(points, weight, mean, stride, row, column, n, width):
 
 @triton.jit
 def _largest_of_rows(
-    points, weight, mean, out, stride, n, width, tall: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr
+    points, weight, mean, out, of_site, stride, n, width,
+    tall: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
-    """The largest |w·(x − m)| of each dimension over `tall` rows."""
+    """The largest |w·(x − m)| of each dimension of a site over `tall` rows."""
+    site = tl.program_id(2).to(tl.int64)
+    points, weight, mean = points + site * of_site, weight + site * n, mean + site * width
+    out += site * tl.num_programs(0) * width
     first = tl.program_id(0).to(tl.int64) * tall
     column = tl.program_id(1) * columns + tl.arange(0, columns)
     largest = tl.zeros([rows, columns], tl.float32)
@@ -45,10 +52,15 @@ def _largest_of_rows(
 
 @triton.jit
 def _write_digits(
-    points, weight, mean, per_unit, out, stride, n, width, long, wide, most,
+    points, weight, mean, per_unit, out, of_site, stride, n, width, long, wide, most,
     count: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
-    """w·(x − m) in units, as digits of base 256 from the highest, each [dimension, row]."""
+    """w·(x − m) of a site in units, as digits of base 256 from the highest, each [dimension, row]."""
+    site, step = tl.program_id(2).to(tl.int64), wide.to(tl.int64) * long
+    points, weight, mean = points + site * of_site, weight + site * n, mean + site * width
+    per_unit += site * width
+    out += site * step
+    step *= tl.num_programs(2)
     row = tl.program_id(0).to(tl.int64) * rows + tl.arange(0, rows)
     column = tl.program_id(1) * columns + tl.arange(0, columns)
     apart = _centred(points, weight, mean, stride, row, column, n, width)
@@ -59,28 +71,28 @@ def _write_digits(
     there = (column < wide)[:, None] & (row < long)[None, :]
     for digit in tl.static_range(count):
         low = ((number + 128) & 255) - 128
-        tl.store(out + (count - 1 - digit) * wide.to(tl.int64) * long + place, low.to(tl.int8), mask=there)
+        tl.store(out + (count - 1 - digit) * step + place, low.to(tl.int8), mask=there)
         number = (number - low) >> 8
 
 
 def digits(points: Tensor, weight: Tensor, mean: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """w·(x − m) of `points` [n, d] as `count` digits, [count, D, N] in int8, and the unit of each dimension.
+    """w·(x − m) of `points` [k, n, d] as `count` digits, [count, k, D, N] in int8, and the units, [k, d].
 
-    `weight` is [n], `mean` and the units are [d]; zeros fill up d and n to whole tiles, D and N.
+    `weight` is [k, n] and `mean` [k, d]; zeros fill up d and n to whole tiles, D and N.
     """
-    points = points if points.stride(1) == 1 else points.contiguous()
-    (n, width), device = points.shape, points.device
+    points = points if points.stride(2) == 1 else points.contiguous()
+    (sites, n, width), device = points.shape, points.device
     long, wide = triton.cdiv(n, DEEP) * DEEP, triton.cdiv(width, SIDE) * SIDE
     shared = (points, weight.contiguous(), mean.contiguous())
-    largest = torch.empty(triton.cdiv(n, TALL), width, device=device)
-    _largest_of_rows[(len(largest), triton.cdiv(width, BROAD[1]))](
-        *shared, largest, points.stride(0), n, width, tall=TALL, rows=BROAD[0], columns=BROAD[1]
+    largest = torch.empty(sites, triton.cdiv(n, TALL), width, device=device)
+    _largest_of_rows[(largest.shape[1], triton.cdiv(width, BROAD[1]), sites)](
+        *shared, largest, *points.stride()[:2], n, width, tall=TALL, rows=BROAD[0], columns=BROAD[1]
     )  # fmt: skip
     most = sum(127 * 256**place for place in range(count))
-    per_unit = most / largest.amax(0).clamp_min(1e-30)
-    out = torch.empty(count, wide, long, dtype=torch.int8, device=device)
-    _write_digits[(triton.cdiv(long, LONG[0]), triton.cdiv(wide, LONG[1]))](
-        *shared, per_unit, out, points.stride(0), n, width, long, wide, float(most),
+    per_unit = most / largest.amax(1).clamp_min(1e-30)
+    out = torch.empty(count, sites, wide, long, dtype=torch.int8, device=device)
+    _write_digits[(triton.cdiv(long, LONG[0]), triton.cdiv(wide, LONG[1]), sites)](
+        *shared, per_unit, out, *points.stride()[:2], n, width, long, wide, float(most),
         count=count, rows=LONG[0], columns=LONG[1],
     )  # fmt: skip
     return out, per_unit.double().reciprocal()
@@ -88,23 +100,26 @@ def digits(points: Tensor, weight: Tensor, mean: Tensor, count: int) -> tuple[Te
 
 @triton.jit
 def _multiply(
-    one, two, squares, crossed, others, size, long,
-    side: tl.constexpr, deep: tl.constexpr, per: tl.constexpr, first: tl.constexpr, second: tl.constexpr,
+    one, two, squares, crossed, others, size, long, pieces, per,
+    side: tl.constexpr, deep: tl.constexpr, first: tl.constexpr, second: tl.constexpr,
 ):  # fmt: skip
-    """Add aaᵀ, abᵀ + baᵀ and bbᵀ over `per` rows to three sums; of tiles on the diagonal and above.
+    """Add aaᵀ, abᵀ + baᵀ and bbᵀ of a site over `per` rows to three sums; of tiles not below the diagonal.
 
     Whole numbers may be added in any order: the sums are the same to the last digit every time.
     """
     down, along = tl.program_id(0), tl.program_id(1)
     if down <= along:
+        site, begin = (tl.program_id(2) // pieces).to(tl.int64), tl.program_id(2) % pieces * per
+        one += site * size * long
+        two += site * size * long
         row, column = down * side + tl.arange(0, side), along * side + tl.arange(0, side)
-        at = tl.program_id(2) * per + tl.arange(0, deep)
+        at = begin + tl.arange(0, deep)
         left = row[:, None].to(tl.int64) * long + at[None, :]
         right = column[None, :].to(tl.int64) * long + at[:, None]
         of_first = tl.zeros([side, side], tl.int32)
         of_both = tl.zeros([side, side], tl.int32)
         of_second = tl.zeros([side, side], tl.int32)
-        for _ in range(0, tl.minimum(per, long - tl.program_id(2) * per), deep):
+        for _ in range(0, tl.minimum(per, long - begin), deep):
             a, b = tl.load(one + left), tl.load(two + left)
             c, d = tl.load(one + right), tl.load(two + right)
             of_both = tl.dot(a, d, of_both, out_dtype=tl.int32)
@@ -115,7 +130,7 @@ def _multiply(
                 of_second = tl.dot(b, d, of_second, out_dtype=tl.int32)
             left += deep
             right += deep
-        place = row[:, None].to(tl.int64) * size + column[None, :]
+        place = (site * size + row[:, None]) * size + column[None, :]
         tl.atomic_add(crossed + place, of_both, sem="relaxed")
         if first:
             tl.atomic_add(squares + place, of_first, sem="relaxed")
@@ -124,64 +139,87 @@ def _multiply(
 
 
 def multiplied(written: Tensor) -> Tensor:
-    """The sums of products of digits [c, D, N] by order, Σ over i + j = o, [2c − 1, D, D] in int32.
+    """The sums of products of digits [c, k, D, N] by order, Σ over i + j = o, [2c − 1, k, D, D] in int32.
 
     What stands below the tiles of the diagonal is left zero.
     """
-    count, size, long = written.shape
-    sums = torch.zeros(2 * count - 1, size, size, dtype=torch.int32, device=written.device)
-    grid = (size // SIDE, size // SIDE, triton.cdiv(long, PER))
+    count, sites, size, long = written.shape
+    sums = torch.zeros(2 * count - 1, sites, size, size, dtype=torch.int32, device=written.device)
+    tiles, device = size // SIDE, written.device
+    at_once = torch.cuda.get_device_properties(device).multi_processor_count if written.is_cuda else 1
+    per = _rows_per_program(long, sites * tiles * (tiles + 1) // 2, at_once)
+    pieces = triton.cdiv(long, per)
+    grid = (tiles, tiles, sites * pieces)
     for i in range(count):
         for j in range(i + 1, count):
             _multiply[grid](
-                written[i], written[j], sums[2 * i], sums[i + j], sums[2 * j], size, long,
-                side=SIDE, deep=DEEP, per=PER, first=i == 0 and j == 1, second=i == 0,
+                written[i], written[j], sums[2 * i], sums[i + j], sums[2 * j], size, long, pieces, per,
+                side=SIDE, deep=DEEP, first=i == 0 and j == 1, second=i == 0,
                 num_warps=WARPS, num_stages=STAGES,
             )  # fmt: skip
     return sums
 
 
+@cache
+def _rows_per_program(long: int, tiles: int, at_once: int) -> int:
+    """How many rows a program of `_multiply` takes, so that few multiprocessors idle at the end.
+
+    Programs run in rounds of `at_once`, one on each multiprocessor. A piece more costs adding up its sums,
+    as much as some 64 rows.
+    """
+    pieces = range(triton.cdiv(long, PER), max(triton.cdiv(long, PER), long // LEAST) + 1)
+
+    def price(many: int) -> int:
+        return triton.cdiv(tiles * many, at_once) * (triton.cdiv(long, many) + 64)
+
+    return triton.cdiv(triton.cdiv(long, min(pieces, key=price)), DEEP) * DEEP
+
+
 @triton.jit
 def _put_together(
-    total, sums, unit, out, width, size,
+    sums, unit, out, of_site, width, size,
     orders: tl.constexpr, side: tl.constexpr, small: tl.constexpr, begun: tl.constexpr,
 ):  # fmt: skip
-    """What total + u uᵀ·Σ 256^(orders − 1 − o)·sum is, on both sides of the diagonal."""
+    """Write u uᵀ·Σ 256^(orders − 1 − o)·sum of a site, on both sides of the diagonal; or add it to `out`."""
+    site = tl.program_id(2).to(tl.int64)
+    step = tl.num_programs(2) * size.to(tl.int64) * size
+    sums += site * size * size
+    unit += site * width
+    out += site * of_site
     if tl.program_id(0) * small // side <= tl.program_id(1) * small // side:
         row = tl.program_id(0) * small + tl.arange(0, small)
         column = tl.program_id(1) * small + tl.arange(0, small)
         place = row[:, None].to(tl.int64) * size + column[None, :]
         found = tl.zeros([small, small], tl.float64)
         for order in tl.static_range(orders):
-            found = found * 256 + tl.load(sums + order * size.to(tl.int64) * size + place).to(tl.float64)
+            found = found * 256 + tl.load(sums + order * step + place).to(tl.float64)
         down = tl.load(unit + row, mask=row < width, other=0.0)
         along = tl.load(unit + column, mask=column < width, other=0.0)
         found = found * (down[:, None] * along[None, :])
         there = (row < width)[:, None] & (column < width)[None, :]
         place = row[:, None].to(tl.int64) * width + column[None, :]
         if begun:
-            found += tl.load(total + place, mask=there, other=0.0)
+            found += tl.load(out + place, mask=there, other=0.0)
         tl.store(out + place, found, mask=there)
         mirrored = column[:, None].to(tl.int64) * width + row[None, :]
         tl.store(out + mirrored, tl.trans(found), mask=tl.trans(there))
 
 
-def put_together(sums: Tensor, unit: Tensor, total: Tensor | None, out: Tensor | None = None) -> Tensor:
-    """`total` [d, d] and what `sums` [2c − 1, D, D] stand for in units [d], in float64, into `out`."""
-    orders, size = sums.shape[:2]
-    width = len(unit)
-    if out is None:
-        out = torch.empty(width, width, dtype=torch.float64, device=sums.device)
-    _put_together[(size // SMALL, size // SMALL)](
-        out if total is None else total, sums, unit, out, width, size,
-        orders=orders, side=SIDE, small=SMALL, begun=total is not None,
+def put_together(sums: Tensor, unit: Tensor, out: Tensor, *, begun: bool) -> None:
+    """Write what `sums` [2c − 1, k, D, D] stand for in units [k, d] into `out` [k, d, d] of float64.
+
+    Where `out` is `begun`, it is added there.
+    """
+    orders, sites, size, _ = sums.shape
+    _put_together[(size // SMALL, size // SMALL, sites)](
+        sums, unit, out, out.stride(0), unit.shape[1], size,
+        orders=orders, side=SIDE, small=SMALL, begun=begun,
     )  # fmt: skip
-    return out
 
 
 @triton.jit
 def _merge(one, other, left, right, out, width, rows: tl.constexpr, columns: tl.constexpr):
-    """One + other + l rᵀ, entry by entry."""
+    """Write one + other + l rᵀ, entry by entry."""
     part = tl.program_id(2).to(tl.int64)
     row = tl.program_id(0) * rows + tl.arange(0, rows)
     column = tl.program_id(1) * columns + tl.arange(0, columns)
@@ -197,7 +235,7 @@ def merged(one: Tensor, other: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """What `scatter.merged` gives."""
     out = torch.empty_like(one, memory_format=torch.contiguous_format)
     width = one.shape[-1]
-    grid = (triton.cdiv(width, FLAT[0]), triton.cdiv(width, FLAT[1]), len(one))
+    grid = (triton.cdiv(width, FLAT[0]), triton.cdiv(width, FLAT[1]), one.numel() // width**2)
     _merge[grid](
         one.contiguous(), other.contiguous(), left.contiguous(), right.contiguous(), out, width,
         rows=FLAT[0], columns=FLAT[1],

@@ -9,6 +9,7 @@ hide its key need not be −inf: from −1e8 on it hides (−1e9 and −1e30 are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -25,6 +26,7 @@ from isoscope.kernels.attention.rows import (
     variant_rows,
 )
 from isoscope.kernels.cloud.chunks import sent
+from isoscope.kernels.cloud.totals import fused
 from isoscope.models.attention.tap import Attended
 from isoscope.stats.counterfactual import Counterfact
 from isoscope.stats.heads import Heads, Positions
@@ -89,31 +91,57 @@ class Near:
         return self._known[kind][0]
 
 
-def see_heads(attended: Attended, near: Near, *, decoder: bool) -> tuple[Heads, str]:
-    """The rows of one attention, `settled`, with what counts of them, and a remark."""
+@dataclass(frozen=True, eq=False)
+class WhichCount:
+    """Which queries and keys of an attention count."""
+
+    queries: Positions
+    keys: Positions
+    remark: str
+
+
+def see_positions(attended: Attended, near: Near, *, decoder: bool) -> WhichCount:
+    """Which rows of one attention, `settled`, count, and which keys."""
     some = attended.query if attended.query is not None else attended.scores
     if some is None:
         raise ValueError("attention with neither queries nor scores")
-    size, length, sequences = len(some), some.shape[2], len(near.batch)
+    size, length = len(some), some.shape[2]
     positions, remark = near.of_queries(attended, size, length, decoder)
     keys, key_positions = attended.key, positions
     if keys is not None and (attended.cross or keys.shape[2] != length):
         key_positions = near.of_keys(attended, size, keys.shape[2])
-    shown = attended.query is not None and keys is not None
-    turned = attended.unrotated is not None and attended.unrotated is not attended.query
+    return WhichCount(positions, key_positions, remark)
+
+
+def see_heads(attended: Attended, counted: WhichCount) -> Heads:
+    """The rows of one attention, `settled`; of k at once where its tensors have an axis [k, …] in front."""
+    sequences, query, keys = len(counted.queries.key), attended.query, attended.key
+    shown = query is not None and keys is not None
+    turned = attended.unrotated is not None and attended.unrotated is not query
     rows, mass = _rows_and_mass(attended)
-    return (
-        Heads(
-            rows=_rows_joined(rows, sequences),
-            positions=positions,
-            query=_joined(attended.query, sequences) if shown else None,
-            unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
-            keys=_joined(keys, sequences) if shown else None,
-            key_positions=key_positions if shown else None,
-            mass=None if mass is None else _joined(mass, sequences),
-        ),
-        remark,
+    if query is not None and query.dim() == 5:
+        unrotated = attended.unrotated if turned else None
+        return Heads(rows, counted.queries, query, unrotated, keys, counted.keys)
+    return Heads(
+        rows=_rows_joined(rows, sequences),
+        positions=counted.queries,
+        query=_joined(query, sequences) if shown else None,
+        unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
+        keys=_joined(keys, sequences) if shown else None,
+        key_positions=counted.keys if shown else None,
+        mass=None if mass is None else _joined(mass, sequences),
     )
+
+
+def same_attention(attended: Attended, counted: WhichCount) -> object:
+    """What attentions that can be read at once have in common; None where this one is read by itself."""
+    query, mask, sequences = attended.query, attended.mask, len(counted.queries.key)
+    if query is None or attended.key is None or attended.scores is not None or len(query) != sequences:
+        return None
+    if not fused(query) or (mask is not None and len(mask) > 1):
+        return None
+    turned = attended.unrotated is not None and attended.unrotated is not query
+    return attended.scale, attended.causal, id(mask), turned, id(counted.queries), id(counted.keys)
 
 
 def _of_windows(counts: Tensor, sequences: int) -> Tensor:
@@ -156,9 +184,16 @@ def rows_of(attended: Attended, query: Tensor | None = None) -> AttentionRows:
         scores = attended.scale * (mine @ keys.to(mine).mT)
         scores = scores.masked_fill(attended.scores.isneginf(), -torch.inf)
         return weight_rows(attended.weights_of(scores), scores)
-    return attention_rows(
-        mine, keys.to(mine.dtype), scale=attended.scale, causal=attended.causal, mask=attended.mask
-    )
+    flat, sites = (mine.flatten(0, -4), keys.to(mine.dtype).flatten(0, -4)), mine.shape[:-3]
+    rows = attention_rows(*flat, scale=attended.scale, causal=attended.causal, mask=attended.mask)
+    return _of_sites(rows, sites)
+
+
+def _of_sites(rows: AttentionRows, sites: Sequence[int]) -> AttentionRows:
+    """Rows [k·b, h, t] as [k, b, h, t] where there are several sites."""
+    if len(sites) == 1:
+        return rows
+    return AttentionRows(**{name: each.reshape(*sites, *each.shape[1:]) for name, each in vars(rows).items()})
 
 
 def see_counterfact(
@@ -166,21 +201,27 @@ def see_counterfact(
 ) -> Counterfact:
     """Rows without the mean query and without a random one, both turned to every row [b or 1, h, t, e].
 
-    `behind` is how many independent queries the mean is of, broadcasting to [b, h, t].
+    `behind` is how many independent queries the mean is of, broadcasting to [b, h, t]. All may have an axis
+    of sites in front.
     """
     query = attended.query
     if query is None:
         raise ValueError("attention that shows no queries has no mean query")
     query = query.double() if query.dtype == torch.float64 else query.float()
     means, random = means.to(query), random.to(query)
-    sequences = len(heads.key)
+    sequences, sites = len(heads.key), query.shape[:-3]
     if attended.weights_of is None and attended.key is not None:
+        several = len(sites) > 1
+        shifts = [each.expand_as(query).flatten(0, 1) if several else each for each in (means, random)]
         _, (without, chance) = variant_rows(
-            query, attended.key.to(query.dtype), [means, random],
+            query.flatten(0, -4), attended.key.to(query.dtype).flatten(0, -4), shifts,
             scale=attended.scale, causal=attended.causal, mask=attended.mask,
             wanted=(), wanted_of=[(*STATISTICS, SHIFT_VARIANCE), STATISTICS],
         )  # fmt: skip
         rows, others, variance = without.rows, chance.rows, without.shift_variance
+        if several:
+            rows, others = _of_sites(rows, sites), _of_sites(others, sites)
+            return Counterfact(heads, rows, others, variance.reshape(query.shape[:-1]), behind)
     else:
         bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
         variance = rows_of(bare, means.expand_as(query)).score_variance

@@ -9,10 +9,11 @@ measured of it never does, since scores would be products of 16 bits there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import torch
@@ -26,19 +27,22 @@ from isoscope.models.tap import at_rest, tap
 from isoscope.run.observe.attend import (
     AtPositions,
     Near,
+    WhichCount,
     no_counterfact,
     random_directions,
+    same_attention,
     see_counterfact,
     see_heads,
+    see_positions,
     settled,
 )
 from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
+from isoscope.run.observe.together import AT_ONCE, Together
 from isoscope.sites import Site
-from isoscope.stats.base import Stat, shapes, unstacked
+from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
-from isoscope.stats.heads import Heads
 from isoscope.stats.mass import Mass
 from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
@@ -46,7 +50,6 @@ from isoscope.stats.rows import Rows
 OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, Counterfactual)
 SEQUENCES = 64  # that the counterfactual is read on
 Place = tuple[Site, str]  # a site, and the module that attends there
-Held = dict[Site, dict[str, dict[type[Stat], Stat]]]
 
 
 def smallest_keys(batches: Sequence[Batch], most: int, batch_axis: int) -> list[Batch]:
@@ -100,16 +103,16 @@ class Folder:
         self._layers = Layers(
             kept,
             found,
-            lambda site, stat, new: self._merge((site, ""), stat, new),
-            lambda sites, stat, new: self._merge_all([(site, "") for site in sites], stat, new),
+            lambda sites, stat, new: self._merge([(site, "") for site in sites], stat, new),
             covariance_rows,
         )
-        # what each place has shown of the batch that is running, to be put together when it is done
-        self._gathered: dict[type[Stat], list[tuple[Place, Any]]] = {}
+        self._attentions = Together[Place](self._fold_attention)
+        self._without = Together[Place](self._fold_counterfactual)
         self._batch: Batch | None = None  # that is running
         self._attached: tuple[nn.Module, AttentionMode | None] | None = None
-        self._together: dict[tuple[tuple[Place, ...], type[Stat]], Stat] = {}
-        self._held: Held = {site: {} for site in sites}
+        # records by the places that were folded at once: of several, they have an axis of places
+        self._records: dict[tuple[tuple[Place, ...], type[Stat]], Stat] = {}
+        self._sites: dict[Site, list[str]] = {site: [] for site in sites}  # and the modules that attend there
         self.attends = any("attention" in site.kind for site in sites) and bool(attention)
         self.counterfactual = self.attends and Counterfactual in attention
         wanted: tuple[type[Stat], ...] = (*attention, Queries) if self.counterfactual else attention
@@ -121,6 +124,7 @@ class Folder:
         self._shapes: dict[Site, tuple[int, ...]] = {}
         self._turned: dict[Place, str] = {}
         self._queries: dict[Place, Queries] = {}  # once the first pass is done
+        self._means: dict[Place, tuple[Tensor, Tensor, Tensor]] = {}
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
 
@@ -132,21 +136,15 @@ class Folder:
     @property
     def records(self) -> dict[Site, dict[type[Stat], Stat]]:
         """The records of every site, the heads of all its attentions side by side."""
-        found: dict[Site, dict[type[Stat], Stat]] = {}
-        held = {
-            site: {module: dict(mine) for module, mine in places.items()}
-            for site, places in self._held.items()
-        }
-        for (many, stat), record in self._together.items():
-            for place, new in zip(many, unstacked(record, len(many)), strict=True):
-                _merge_into(held, place, stat, new)
-        for site, places in held.items():
-            each: list[Any] = list(places.values())
-            kinds = [stat for stat in each[0] if all(stat in records for records in each)] if each else []
-            found[site] = {
-                stat: reduce(lambda one, other: one.beside_heads(other), [records[stat] for records in each])
-                for stat in kinds
-            }
+        kinds = dict.fromkeys(stat for _, stat in self._records)
+        of_kind = {stat: self._of_places(stat) for stat in kinds}
+        found: dict[Site, dict[type[Stat], Stat]] = {site: {} for site in self._sites}
+        for site, modules in self._sites.items():
+            places = [(site, module) for module in modules or [""]]
+            for stat, held in of_kind.items():
+                if all(place in held for place in places):
+                    each: list[Any] = [held[place] for place in places]
+                    found[site][stat] = reduce(lambda one, other: one.beside_heads(other), each)
         return found
 
     @contextmanager
@@ -199,7 +197,7 @@ class Folder:
 
     def add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
         """Fold what one layer shows of a batch."""
-        if site not in self._held:
+        if site not in self._sites:
             return
         with torch._C.DisableTorchFunction(), _apart(seen):  # the mode that looks for attention may be on
             remark = self._layers.add(site, seen.detach(), batch)
@@ -208,22 +206,14 @@ class Folder:
 
     def add_attention(self, site: Site, attended: Attended, batch: Batch) -> None:
         """Fold one attention of a batch."""
-        if site in self._held:
+        if site in self._sites:
             with _apart(_shown(attended)):
                 self._add_attention(site, attended, batch)
 
     def finish(self) -> None:
         """The batch is done."""
         self._layers.finish()
-        self._put_together()
-
-    def _put_together(self) -> None:
-        """Make records of what the places of a batch have shown, those of one shape as one."""
-        for stat, found in self._gathered.items():
-            for _, some in groupby(sorted(found, key=_shapes), key=_shapes):
-                places, alike = zip(*some, strict=True)
-                self._merge_all(places, stat, cast("Any", stat).of_gathered(alike))
-        self._gathered.clear()
+        self._attentions.flush()
 
     def fold_counterfactual(self, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The same attention again, over these batches, with each head's mean query taken away.
@@ -237,7 +227,7 @@ class Folder:
 
         def gather(place: Place, attended: Attended, batch: Batch) -> None:
             if place in alone:
-                new = AtPositions.of(self._heads(place[0], attended, batch)[0])
+                new = AtPositions.of(see_heads(attended, self._counted(place[0], attended, batch)))
                 positions[place] = positions[place].merge(new) if place in positions else new
 
         def take_away(place: Place, attended: Attended, batch: Batch) -> None:
@@ -250,7 +240,7 @@ class Folder:
                     attend(batch)
                     if receive is take_away:
                         yield batch
-        read = {place for many, stat in self._together if stat is Counterfactual for place in many}
+        read = {place for many, stat in self._records if stat is Counterfactual for place in many}
         said = {how for place, how in self._turned.items() if place in read}
         self.facts["counterfactual"] = {
             "sequences": sum(map(len, held)),
@@ -265,7 +255,7 @@ class Folder:
 
         def attention(site: Site, attended: Attended) -> None:
             batch = self._batch
-            if batch is None or site not in self._held:
+            if batch is None or site not in self._sites:
                 return
             with _apart(_shown(attended)):
                 there = settled(attended, len(batch))
@@ -279,37 +269,40 @@ class Folder:
                     batch.call(module)
             finally:
                 self._batch = None
-            self._put_together()
+            self._without.flush()
 
         found = self.found
         hooks = attention_hooks(module, found.blocks, attention, takes=found.takes, learnt=self._learnt)
         with hooks as mode:
             yield attend
 
-    def _heads(self, site: Site, attended: Attended, batch: Batch) -> tuple[Heads, str]:
+    def _counted(self, site: Site, attended: Attended, batch: Batch) -> WhichCount:
         some = _shown(attended)
         if self._near is None or self._near[0] is not batch:
             self._near = batch, Near(batch, None if some is None else some.device)
-        return see_heads(attended, self._near[1], decoder=Site("layer", site.layer) in self.found.decoder)
+        decoder = Site("layer", site.layer) in self.found.decoder
+        return see_positions(attended, self._near[1], decoder=decoder)
 
-    def _add_attention(self, site: Site, shown: Attended, batch: Batch) -> None:
-        attended = settled(shown, len(batch))
+    def _add_attention(self, site: Site, given: Attended, batch: Batch) -> None:
+        attended = settled(given, len(batch))
         if isinstance(attended, str):
             self._remarks[site] = attended
             return
         if self._shapes.setdefault(site, _shape(attended)) != _shape(attended):
             self._remarks[site] = "a second attention of the block, with heads of another shape, is left out"
             return
-        heads, remark = self._heads(site, attended, batch)
-        if remark or attended.why:
-            self._remarks[site] = "; ".join(filter(None, (remark, attended.why)))
+        counted = self._counted(site, attended, batch)
+        if counted.remark or attended.why:
+            self._remarks[site] = "; ".join(filter(None, (counted.remark, attended.why)))
         place = site, attended.module
-        self._held[site].setdefault(attended.module, {})
-        for stat in self._kinds:
-            if hasattr(stat, "gather"):
-                self._gathered.setdefault(stat, []).append((place, stat.gather(heads)))
-            elif stat is not Mass or heads.mass is not None:
-                self._merge(place, stat, stat.of(heads))
+        if attended.module not in self._sites[site]:
+            self._sites[site].append(attended.module)
+        shown = {"query": attended.query, "key": attended.key}
+        if attended.unrotated is not attended.query:
+            shown["unrotated"] = attended.unrotated
+        tensors = {name: each for name, each in shown.items() if each is not None}
+        alike = same_attention(attended, counted)
+        self._attentions.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
         why = no_counterfact(attended)
         self._turned[place] = (
             f"none: {why}" if why else _LEAVING_OUT if attended.unrotated is None else _BEFORE
@@ -321,38 +314,72 @@ class Folder:
     def _add_counterfactual(
         self, place: Place, attended: Attended, batch: Batch, at: AtPositions | None
     ) -> None:
-        site = place[0]
-        heads, _ = self._heads(site, attended, batch)
-        known = self._queries[place]
-        means, behind = known.mean_query, known.behind_mean[:, None]
-        random = random_directions(means.shape, seed=site.layer or 0).to(means.device)
+        counted = self._counted(place[0], attended, batch)
+        means, random, behind = self._directions(place)
         if at is not None:
             assert attended.query is not None
+            heads = see_heads(attended, counted)
             turned, behind, heads = at.without(heads, len(attended.query) // len(batch))
             chance = random[:, None, :] * turned.norm(dim=-1, keepdim=True)
-        elif attended.rotate is None:
-            return
-        else:
-            turned = attended.rotate(means)
-            chance = attended.rotate(random * means.norm(dim=-1, keepdim=True))
-        seen = see_counterfact(attended, heads, turned, chance, behind)
-        self._gathered.setdefault(Counterfactual, []).append((place, Counterfactual.gather(seen)))
+            seen = see_counterfact(attended, heads, turned, chance, behind)
+            self._merge([place], Counterfactual, Counterfactual.of(seen))
+        elif attended.rotate is not None and attended.query is not None and attended.key is not None:
+            tensors = {
+                "query": attended.query, "key": attended.key, "means": attended.rotate(means),
+                "random": attended.rotate(random * means.norm(dim=-1, keepdim=True)),
+                "behind": behind[None, :, None],
+            }  # fmt: skip
+            alike = same_attention(attended, counted)
+            self._without.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
+
+    def _directions(self, place: Place) -> tuple[Tensor, Tensor, Tensor]:
+        """The mean query of each head, a random direction, and how many queries the mean is of."""
+        if place not in self._means:
+            known = self._queries[place]
+            random = random_directions(known.mean_query.shape, seed=place[0].layer or 0)
+            self._means[place] = known.mean_query, random.to(known.mean_query), known.behind_mean
+        return self._means[place]
+
+    def _room(self, tensors: Mapping[str, Tensor], alike: object) -> int:
+        """How many attentions like this one are folded at once."""
+        if alike is None:
+            return 1
+        return min(len(self._sites), AT_ONCE // max(1, sum(each.nbytes for each in tensors.values())))
+
+    def _fold_attention(
+        self, places: list[Place], tensors: dict[str, Tensor], shown: tuple[Attended, WhichCount]
+    ) -> None:
+        attended, counted = shown
+        if len(places) > 1:
+            query, key = tensors["query"], tensors["key"]
+            unrotated = None if attended.unrotated is None else tensors.get("unrotated", query)
+            attended = replace(attended, query=query, key=key, unrotated=unrotated)
+        heads = see_heads(attended, counted)
+        for stat in self._kinds:
+            if stat is not Mass or heads.mass is not None:
+                self._merge(places, stat, stat.of(heads))
+
+    def _fold_counterfactual(
+        self, places: list[Place], tensors: dict[str, Tensor], shown: tuple[Attended, WhichCount]
+    ) -> None:
+        attended = replace(shown[0], query=tensors["query"], key=tensors["key"], unrotated=None)
+        heads = see_heads(attended, shown[1])
+        seen = see_counterfact(attended, heads, tensors["means"], tensors["random"], tensors["behind"])
+        self._merge(places, Counterfactual, Counterfactual.of(seen))
 
     def _of_places(self, stat: type[Stat]) -> dict[Place, Stat]:
         """The records of one kind, by place."""
         held: dict[Place, Stat] = {}
-        for (many, kind), record in self._together.items():
-            for place, new in zip(many, unstacked(record, len(many)), strict=True) if kind is stat else ():
-                held[place] = held[place].merge(new) if place in held else new
+        for (places, kind), record in self._records.items():
+            if kind is stat:
+                apart = unstacked(record, len(places)) if len(places) > 1 else [record]
+                for place, new in zip(places, apart, strict=True):
+                    held[place] = held[place].merge(new) if place in held else new
         return held
 
-    def _merge(self, place: Place, stat: type[Stat], new: Stat) -> None:
-        _merge_into(self._held, place, stat, new)
-
-    def _merge_all(self, places: Sequence[Place], stat: type[Stat], new: Stat) -> None:
-        """A record of many places at once, [k, …]: it stays so until it is read, to be merged in one go."""
+    def _merge(self, places: Sequence[Place], stat: type[Stat], new: Stat) -> None:
         kind = tuple(places), stat
-        self._together[kind] = self._together[kind].merge(new) if kind in self._together else new
+        self._records[kind] = self._records[kind].merge(new) if kind in self._records else new
 
     def remarks(self) -> list[str]:
         """Each remark once, with the sites it holds for."""
@@ -371,15 +398,6 @@ def _apart(some: Tensor | None) -> AbstractContextManager[Any]:
     """Outside autocast on the device of this tensor, whatever is on."""
     kind = "cpu" if some is None else some.device.type
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
-
-
-def _merge_into(held: Held, place: Place, stat: type[Stat], new: Stat) -> None:
-    mine = held[place[0]].setdefault(place[1], {})
-    mine[stat] = mine[stat].merge(new) if stat in mine else new
-
-
-def _shapes(gathered: tuple[Place, Any]) -> tuple[tuple[int, ...], ...]:
-    return tuple(map(tuple, shapes(gathered[1])))
 
 
 def _shape(attended: Attended) -> tuple[int, ...]:

@@ -1,14 +1,14 @@
 """Layers folded into records: which vectors count, where they come from, and what they add up to.
 
-Records of sums (`of_sums`), and those that gather what they need of a site, are made of all sites of a batch
-at once: on a GPU that costs as much as for one site, and nothing waits for the device in between. How vectors
-lie in their sequences is kept from batch to batch, for those that are cut alike.
+On a GPU the vectors of several sites of a small batch are held and folded at once, since a small batch costs
+its launches and not its arithmetic. How vectors lie in their sequences is kept from batch to batch, for those
+that are cut alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,16 +17,16 @@ from torch import Tensor
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Counted, select_counted
 from isoscope.kernels.cloud.chunks import sent
-from isoscope.kernels.cloud.totals import CloudSums, OfChunks, joined
+from isoscope.kernels.cloud.totals import fused
 from isoscope.models.survey import Survey
 from isoscope.run.observe.memory import Plan
+from isoscope.run.observe.together import AT_ONCE, Together
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
 from isoscope.stats.places import Layout
-from isoscope.stats.seen import Places, Summed, Vectors, home
+from isoscope.stats.seen import Places, Vectors, home
 
-Keep = Callable[[Site, type[Stat], Stat], None]
-KeepAll = Callable[[Sequence[Site], type[Stat], Stat], None]
+Keep = Callable[[Sequence[Site], type[Stat], Stat], None]
 MOST_CUTS = 16  # that are kept: sequences of every length may come, and a cut takes some megabytes
 
 
@@ -40,62 +40,45 @@ class _Cut:
     layout: Layout
 
 
-@dataclass(frozen=True, eq=False)
-class _Waiting:
-    """What sites of one width have shown of a batch, to be put together when it is done."""
-
-    places: Places
-    sites: list[Site] = field(default_factory=list)
-    sums: list[CloudSums | OfChunks] = field(default_factory=list)
-    gathered: dict[Any, list[Any]] = field(default_factory=dict)  # by kind of record
-
-
 class Layers:
-    """Folds what flows at layers. Records of one site go to `keep`, those of many at once to `keep_all`."""
+    """Folds what flows at layers. Records go to `keep`: those of several sites have an axis of sites."""
 
-    def __init__(
-        self, kept: Plan, found: Survey, keep: Keep, keep_all: KeepAll, covariance_rows: float
-    ) -> None:
-        self.found, self.keep, self.keep_all = found, keep, keep_all
-        self._covariance_rows, self._parts = covariance_rows, kept.parts
-        self._of_sums: list[Any] = [stat for stat in kept.stats if getattr(stat, "of_sums", False)]
-        self._gathering: list[Any] = [stat for stat in kept.stats if hasattr(stat, "gather")]
-        self._others = [stat for stat in kept.stats if stat not in (*self._of_sums, *self._gathering)]
+    def __init__(self, kept: Plan, found: Survey, keep: Keep, covariance_rows: float) -> None:
+        self.found, self.keep, self.stats, self.parts = found, keep, kept.stats, kept.parts
+        self._covariance_rows = covariance_rows
         self._by_dimension = any(getattr(stat, "by_dimension", False) for stat in kept.stats)
         self._cuts: dict[Any, _Cut] = {}
         self._here: dict[Any, tuple[Counted, Places]] = {}  # of the batch that is running
-        self._waiting: dict[Any, _Waiting] = {}
+        self._together = Together[Site](self._fold)
 
     def add(self, site: Site, seen: Tensor, batch: Batch) -> str:
         """Fold what one site shows of a batch; gives a remark."""
-        if not (self._of_sums or self._gathering or self._others):
+        if not self.stats:
             return ""
         if seen.dim() > 3:  # a feature map has no tokens before its positions
             batch = replace(batch, patches=None)
         flow = self.found.vectors(site, seen)
         counted, places = self._places(flow, batch, decoder=site in self.found.decoder)
-        vectors = Vectors.at(counted.of(flow), places, by_dimension=self._by_dimension)
-        for stat in self._others:
-            self.keep(site, stat, stat.of(vectors, self._parts))
-        waiting = self._waiting.setdefault((id(places), vectors.width), _Waiting(places))
-        waiting.sites.append(site)
-        if self._of_sums:
-            waiting.sums.append(vectors.unjoined)
-        for stat in self._gathering:
-            waiting.gathered.setdefault(stat, []).append(stat.gather(vectors))
+        vectors = counted.of(flow).to(home(flow.device))
+        self._together.add(site, {"vectors": vectors}, id(places), places, self._room(vectors, places))
         return counted.remark
 
     def finish(self) -> None:
         """The batch is done."""
-        for waiting in self._waiting.values():
-            if waiting.sums:
-                seen = Summed(joined(waiting.sums), waiting.places)
-                for stat in self._of_sums:
-                    self.keep_all(waiting.sites, stat, stat.of(seen))
-            for stat, found in waiting.gathered.items():
-                self.keep_all(waiting.sites, stat, stat.of_gathered(found))
-        self._waiting.clear()
+        self._together.flush()
         self._here.clear()
+
+    def _room(self, vectors: Tensor, places: Places) -> int:
+        """How many sites like this one are folded at once."""
+        if not fused(vectors) or places.chunks is None:
+            return 1
+        records = sum(stat.size(vectors.shape[1], self.parts) for stat in self.stats)
+        return min(len(self.found.shapes), AT_ONCE // max(1, vectors.nbytes + records))
+
+    def _fold(self, sites: list[Site], tensors: dict[str, Tensor], places: Places) -> None:
+        seen = Vectors.at(tensors["vectors"], places, by_dimension=self._by_dimension)
+        for stat in self.stats:
+            self.keep(sites, stat, stat.of(seen, self.parts))
 
     def _places(self, flow: Tensor, batch: Batch, *, decoder: bool) -> tuple[Counted, Places]:
         """Which vectors count of what flows, and where they come from: worked out once a batch and shape."""
