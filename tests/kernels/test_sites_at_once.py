@@ -84,8 +84,8 @@ def test_readings_are_those_of_each_site(made: type, room: float, monkeypatch: p
         "_fold",
         lambda self, sites, *rest: (folded.append(len(sites)), kept(self, sites, *rest)),
     )
-    for module in (layers, fold):  # a layer of three sequences of 20, and one attention of a head
-        monkeypatch.setattr(module, "AT_ONCE", int(room * 60_000))
+    for module, size in ((layers, 950_000), (fold, 17_000)):  # of one layer with its records, of one attention
+        monkeypatch.setattr(module, "AT_ONCE", int(room * size))
     found = read(model, batches)
     assert (max(folded) > 1) == (room > 1)
     assert list(found.index) == list(expected.index)

@@ -16,7 +16,7 @@ from isoscope.measures.base import Measure
 from isoscope.models.attention.rotary import Still
 from isoscope.models.attention.tap import Attended
 from isoscope.results.reading import Reading
-from isoscope.run.observe.attend import Near, see_counterfact, see_heads, settled
+from isoscope.run.observe.attend import Near, see_counterfact, see_heads, see_positions, settled
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
@@ -69,14 +69,14 @@ class Scene:
     def heads(self) -> Heads:
         """What the records of rows, queries and keys are folded of."""
         batch = Batch(self.query[:, 0], self.counts, self.key)
-        return see_heads(self.attended, Near(batch, None), decoder=False)[0]
+        return see_heads(self.attended, see_positions(self.attended, Near(batch, None), decoder=False))
 
     @cached_property
     def told(self) -> Heads:
         """The same, of attention that weighs its keys by a sigmoid, and tells so."""
         batch = Batch(self.query[:, 0], self.counts, self.key)
         attended = replace(self.attended, scores=self.scores, weights_of=torch.sigmoid)
-        return see_heads(attended, Near(batch, None), decoder=False)[0]
+        return see_heads(attended, see_positions(attended, Near(batch, None), decoder=False))
 
     @cached_property
     def counterfact(self) -> Counterfact:

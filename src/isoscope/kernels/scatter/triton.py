@@ -178,7 +178,7 @@ def _rows_per_program(long: int, tiles: int, at_once: int) -> int:
 @triton.jit
 def _put_together(
     sums, unit, out, of_site, width, size,
-    orders: tl.constexpr, side: tl.constexpr, small: tl.constexpr, begun: tl.constexpr,
+    orders: tl.constexpr, small: tl.constexpr, begun: tl.constexpr,
 ):  # fmt: skip
     """Write u uᵀ·Σ 256^(orders − 1 − o)·sum of a site, on both sides of the diagonal; or add it to `out`."""
     site = tl.program_id(2).to(tl.int64)
@@ -186,7 +186,7 @@ def _put_together(
     sums += site * size * size
     unit += site * width
     out += site * of_site
-    if tl.program_id(0) * small // side <= tl.program_id(1) * small // side:
+    if tl.program_id(0) <= tl.program_id(1):  # no place is read after it was written
         row = tl.program_id(0) * small + tl.arange(0, small)
         column = tl.program_id(1) * small + tl.arange(0, small)
         place = row[:, None].to(tl.int64) * size + column[None, :]
@@ -201,8 +201,9 @@ def _put_together(
         if begun:
             found += tl.load(out + place, mask=there, other=0.0)
         tl.store(out + place, found, mask=there)
-        mirrored = column[:, None].to(tl.int64) * width + row[None, :]
-        tl.store(out + mirrored, tl.trans(found), mask=tl.trans(there))
+        if tl.program_id(0) < tl.program_id(1):
+            mirrored = column[:, None].to(tl.int64) * width + row[None, :]
+            tl.store(out + mirrored, tl.trans(found), mask=tl.trans(there))
 
 
 def put_together(sums: Tensor, unit: Tensor, out: Tensor, *, begun: bool) -> None:
@@ -213,7 +214,7 @@ def put_together(sums: Tensor, unit: Tensor, out: Tensor, *, begun: bool) -> Non
     orders, sites, size, _ = sums.shape
     _put_together[(size // SMALL, size // SMALL, sites)](
         sums, unit, out, out.stride(0), unit.shape[1], size,
-        orders=orders, side=SIDE, small=SMALL, begun=begun,
+        orders=orders, small=SMALL, begun=begun,
     )  # fmt: skip
 
 
