@@ -84,7 +84,8 @@ def test_readings_are_those_of_each_site(made: type, room: float, monkeypatch: p
         "_fold",
         lambda self, sites, *rest: (folded.append(len(sites)), kept(self, sites, *rest)),
     )
-    for module, size in ((layers, 950_000), (fold, 17_000)):  # of one layer with its records, of one attention
+    # the bytes of one layer with its records, and of one attention
+    for module, size in ((layers, 950_000), (fold, 17_000)):
         monkeypatch.setattr(module, "AT_ONCE", int(room * size))
     found = read(model, batches)
     assert (max(folded) > 1) == (room > 1)
