@@ -120,7 +120,8 @@ def test_samples_of_different_lengths_stand_side_by_side() -> None:
 
 
 def test_the_size_is_that_of_the_tensors() -> None:
-    made = Sample.of(torch.arange(SIZE), torch.randn(SIZE, 3, 64))
+    where = Positions(torch.ones(1, SIZE, dtype=torch.bool), torch.zeros(1, dtype=torch.int64))
+    made = Sample.of(torch.randn(1, 3, SIZE, 64), where)
     taken = sum(x.numel() * x.element_size() for x in vars(made).values())
     assert 2 * taken == Clouds.size(3 * 64, 2)
 
