@@ -9,8 +9,8 @@ answer different questions:
 
 - tools: the entropy of every head over the same batches, from a model: `observe`, hooks on the eager matrix,
   nnsight and TransformerLens, against a plain (SDPA) forward. `observe` includes its survey, which runs the
-  model three or four times on the first sequence: with one long sequence that is most of its time. "survey
-  done" is without it; "counterfactual" has a second pass over the same sequences.
+  model once or twice on the first 64 tokens. "survey done" is without it; "counterfactual" has a second pass
+  over the same sequences.
 - kernels: the queries and keys of one layer, no model: rows with all nine statistics, against eager code that
   computes all nine.
 

@@ -5,11 +5,12 @@ the plain forward and through `observe(model, batches)`, then reads the rows wit
 into survey, observe (survey included) and read: seconds on a GPU, seconds of the processor on a CPU. The
 command is timed as a process on a tiny saved model, beside importing torch and transformers, and beside
 writing the page of its run. A model that disagrees with the naive definitions is not timed. Writes
-bench/results/end-to-end-<device>.json.
+bench/results/end-to-end-<device>.json; a run of some cases (`--only`) leaves the others there as they are.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -48,6 +49,7 @@ class Case:
     tokens: int
     heads: bool = False
     times: int = 2
+    measures: str | None = None
 
 
 def bert() -> nn.Module:
@@ -86,6 +88,8 @@ ON_GPU = (
 ON_CPU = (
     Case("MiniLM shape", bert, 8, 32, 128),
     Case("GPT-2 shape", gpt2, 8, 32, 128),
+    Case("MiniLM shape, all measures", bert, 8, 32, 128, times=1, measures="all"),
+    Case("GPT-2 shape, all measures", gpt2, 8, 32, 128, times=1, measures="all"),
     Case("135M rotary shape", lambda: llama(576, 30, 9, 3, 1536), 8, 8, 256, heads=True),
 )
 
@@ -124,7 +128,7 @@ def timed(case: Case) -> dict[str, object]:
     clock, first = Clock(), Clock()
     forward(model, batches[:1])
     with first.part("observe and read"):  # kernels are compiled here
-        observe(model, batches[:1], heads=case.heads).frame()
+        observe(model, batches[:1], heads=case.heads, measures=case.measures).frame()
     for _ in range(case.times):
         with clock.part("forward"):
             forward(model, batches)
@@ -133,7 +137,7 @@ def timed(case: Case) -> dict[str, object]:
         if CUDA:
             torch.cuda.reset_peak_memory_stats()
         with clock.part("observe"):
-            seen = observe(model, batches, heads=case.heads)
+            seen = observe(model, batches, heads=case.heads, measures=case.measures)
         with clock.part("read"):
             rows = seen.frame()
     spent = clock.seconds
@@ -215,14 +219,39 @@ def _children(line: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def pages() -> dict[str, float]:
+    """The page of a run of the MiniLM shape with rows per head: seconds of the first, and of the next."""
+    seen = observe(bert().eval(), [torch.randint(VOCABULARY, (32, 128)) for _ in range(8)], heads=True)
+    with tempfile.TemporaryDirectory() as folder:
+        clock = Clock()
+        for part in ("first", "next"):
+            with clock.part(part):
+                seen.report(Path(folder) / "report.html")
+    print(f"  the page of a MiniLM shape with heads: {clock.seconds['first']:.2f} s, then", end="")
+    print(f" {clock.seconds['next']:.2f} s")
+    return clock.seconds
+
+
 def main() -> None:
+    cases = {case.name: case for case in (ON_GPU if CUDA else ON_CPU)}
+    choices = [*cases, *([] if CUDA else ["command", "pages"])]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=choices, nargs="+", default=choices, help="some of the cases")
+    parser.add_argument("--times", type=int, help="turns of each case, of which the fastest counts")
+    told = parser.parse_args()
+    only = told.only
+    if told.times:
+        cases = {each: replace(case, times=told.times) for each, case in cases.items()}
     name = torch.cuda.get_device_name() if CUDA else "cpu"
-    print(f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} cores")
-    cases = {case.name: timed(case) for case in (ON_GPU if CUDA else ON_CPU)}
-    known = {"device": name, "torch": torch.__version__, "cases": cases}
-    known |= {} if CUDA else {"command": command()}
+    threads = torch.get_num_threads()
+    print(f"{name}, torch {torch.__version__}, {threads} threads, {os.cpu_count()} cores")
     RESULTS.mkdir(exist_ok=True)
     written = RESULTS / f"end-to-end-{name.lower().replace(' ', '-')}.json"
+    known = json.loads(written.read_text()) if written.exists() else {}
+    known |= {"device": name, "torch": torch.__version__, "threads": threads}
+    known["cases"] = known.get("cases", {}) | {each: timed(cases[each]) for each in only if each in cases}
+    for part, time_of in {"command": command, "pages": pages}.items():
+        known |= {part: time_of()} if part in only else {}
     written.write_text(json.dumps(known, indent=1) + "\n")
     print(f"written to {written}")
 

@@ -211,6 +211,7 @@ def loaded_after(code: str) -> set[str]:
         ("import isoscope.results.store, isoscope.show.say.words", {"torch", "plotly", "transformers"}),
         ("import isoscope.run.observe.observe, isoscope.lab.train.demo", {"plotly", "ray", "transformers"}),
         ("import isoscope.papers.table", {"plotly", "matplotlib", "ray"}),
+        ("import isoscope.run.measure", {"scipy.stats", "scipy.integrate", "sklearn", "transformers"}),
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[str]) -> None:

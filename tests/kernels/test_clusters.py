@@ -60,3 +60,11 @@ def test_the_product_of_u_centred_matrices_needs_none_of_them(
     x, y = x - x.mean(0), y - y.mean(0)
     expected = (alignment.u_centred(x) * alignment.u_centred(y)).sum()
     assert torch.allclose(u_product(x.to(device), y.to(device)).cpu(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "width"), [(7, 3), (300, 130), (700, 257)])
+def test_the_product_of_a_cloud_with_itself_reads_half_of_it(n: int, width: int) -> None:
+    x = torch.randn(n, width, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) + 1
+    x = x - x.mean(0)
+    assert torch.allclose(u_product(x, x), u_product(x, x.clone()), rtol=1e-12)
+    assert torch.allclose(u_product(x, x), alignment.u_centred(x).square().sum(), rtol=1e-9)

@@ -85,8 +85,9 @@ def test_readings_are_those_of_each_site(made: type, room: float, monkeypatch: p
         "_fold",
         lambda self, sites, *rest: (folded.append(len(sites)), kept(self, sites, *rest)),
     )
-    for module in (layers, fold):
-        monkeypatch.setattr(module, "AT_ONCE", int(room * 950_000) if room > 1 else 0)
+    # bytes of one layer with its records, and of one attention
+    monkeypatch.setattr(layers, "AT_ONCE", int(room * 950_000) if room > 1 else 0)
+    monkeypatch.setattr(fold, "ON_CPU", int(room * 17_000) if room > 1 else 0)
     found = read(model, batches)
     assert (max(folded) > 1) == (room > 1)
     assert list(found.index) == list(expected.index)

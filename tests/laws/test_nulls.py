@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import integrate, stats
 
+from isoscope import describe
+from isoscope.measures.cosine import expected_largest
 from isoscope.measures.null import expected, isotropic_spectra
 from tests.laws.law_measures import KINDS, MEASURES
 from tests.laws.law_sampling import Stream, isotropic_readings, null_holds, simulate
@@ -77,3 +79,19 @@ def test_null_spectra_are_the_same_in_every_process():
 def test_a_null_of_many_dimensions_varies_little():
     """Four draws at d = 512 settle the effective rank to a part in a thousand."""
     assert expected(lambda values: float(values.sum()), 600, 512) == pytest.approx(600 * 512, rel=2e-3)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 64, 768, 16_384])
+def test_the_expected_largest_square_is_an_integral(width):
+    """E max_k z_k² = ∫ P(max z² > x) dx, by another rule and another variable."""
+    value, _ = integrate.quad(lambda x: 1 - (1 - stats.chi2.sf(x, 1)) ** width, 0, 120, epsabs=0, limit=200)
+    assert expected_largest(width) == pytest.approx(value, rel=1e-10)
+
+
+@pytest.mark.parametrize(("n", "width"), [(3, 2), (4, 5), (9, 6), (40, 8), (6, 64)])
+def test_the_null_of_outlier_dimensions_is_a_tail_of_the_beta_distribution(n, width):
+    random = torch.Generator().manual_seed(n * width)
+    cloud = torch.randn(n, width, generator=random)
+    null = describe(cloud, measures=["outlier_dimensions"]).frame().null[0]
+    tail = stats.beta.sf(5 / width, (n - 1) / 2, (width - 1) * (n - 1) / 2)
+    assert null == pytest.approx(width * tail, rel=1e-10)

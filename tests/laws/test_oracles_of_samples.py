@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
+from isoscope import describe
 from isoscope.geometry import alignment, neighbours, partition, types
 from tests.laws.law_clouds import cloud, gaussian, words
 from tests.laws.test_oracles import SHAPES, tilted, value
@@ -188,3 +189,14 @@ def test_definitions_of_bands_agree_with_each_other():
     assert types.band_cosine(of.points, of.token, "middle") == pytest.approx(
         value("mean_cosine_middle", of), rel=1e-6
     )
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("massive", [3000.0, -3000.0])
+def test_massive_activations_are_found_beside_what_is_not_finite(bad, massive):
+    cloud = torch.randn(40, 6, generator=torch.Generator().manual_seed(5))
+    cloud[7, 1] = massive
+    alone = describe(cloud, measures=["massive_activations"]).frame()
+    cloud[30, 4] = bad
+    beside = describe(cloud, measures=["massive_activations"]).frame()
+    assert alone.value[0] == beside.value[0] == 1

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import isoscope
+from isoscope.run.observe import fold
 from isoscope.sites import Site
 from isoscope.stats.queries import Queries
 from tests.models import tiny
@@ -341,3 +342,22 @@ def test_the_model_is_left_as_it_was(family: str) -> None:
     assert all(torch.equal(x, before[name]) for name, x in module.state_dict().items())
     assert all(x.grad is None for x in module.parameters())
     assert isoscope.observe(module, [given], heads=True).frame().equals(first)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
+def test_small_attentions_are_read_at_once(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data = build(family).double(), inputs(family)
+    several: list[int] = []
+    kept = fold.Folder._fold_attention
+
+    def spy(self: fold.Folder, places: list[fold.Place], *rest: Any) -> None:
+        several.append(len(places))
+        kept(self, places, *rest)
+
+    monkeypatch.setattr(fold.Folder, "_fold_attention", spy)
+    together = isoscope.observe(model, [data], heads=True).frame()
+    assert max(several) > 1
+    monkeypatch.setattr(fold, "ON_CPU", 0)
+    alone = isoscope.observe(model, [data], heads=True).frame()
+    assert several[-1] == 1
+    pd.testing.assert_frame_equal(together, alone, rtol=1e-9, atol=1e-12)

@@ -5,6 +5,7 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import typer
@@ -25,6 +26,9 @@ VERBS = (
     "contrast", "block", "sweep", "advise", "repair", "impact", "reproduce",
 )  # fmt: skip
 """The verbs in the order of the help: each is the function of its name in the module of its name."""
+ALLOCATIONS = 50_000
+"""After how many new objects the garbage collector runs. By Python's own 700 it takes a quarter of the start:
+importing torch, transformers and a model makes millions of objects, which all stay."""
 for each in VERBS:
     app.command(name=each)(named(f"isoscope.cli.{each}:{each}"))
 
@@ -48,6 +52,7 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    gc.set_threshold(ALLOCATIONS)
     try:
         app()
     except IsoscopeError as error:

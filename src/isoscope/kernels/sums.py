@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-_NUMBERS = 2**17
+NUMBERS = 2**17
 """How many numbers a slice has on a CPU: a megabyte in float64, which stays in cache and which the allocator
 keeps. At eight times as many the pages of every slice are faulted in anew, and sums take three times as
 long."""
@@ -23,7 +23,7 @@ _RUN = 16  # rows that a run of one label must have on average for a product of 
 
 def slices(points: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Walk over `points` [n, d] in slices of rows, each turned to float64."""
-    rows = _ROWS_ON_GPU if points.is_cuda else max(16, _NUMBERS // max(1, points.shape[1]))
+    rows = _ROWS_ON_GPU if points.is_cuda else max(16, NUMBERS // max(1, points.shape[1]))
     for start in range(0, len(points), rows):
         part = slice(start, min(start + rows, len(points)))
         yield part, points[part].double()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from scipy import stats
+from scipy import special
 
 from isoscope.geometry import dimensions
 from isoscope.measures.base import Measure, undefined
@@ -17,9 +17,10 @@ def _outlier_dimensions(record: Dimensions) -> Reading:
     n, width = int(record.count), len(record.scatter)
     if n < 2:
         return undefined(n, "needs 2 vectors")
-    share = dimensions.OUTLIER / width
+    share = min(dimensions.OUTLIER / width, 1.0)
     # of a Gaussian cloud, the share of one dimension in the whole variance is Beta distributed
-    null = width * float(stats.beta.sf(share, (n - 1) / 2, (width - 1) * (n - 1) / 2)) if width > 1 else 0.0
+    shape = (n - 1) / 2, (width - 1) * (n - 1) / 2
+    null = width * float(special.betaincc(*shape, share)) if width > 1 else 0.0
     if float(record.scatter.sum()) == 0:
         return Reading(0.0, n, null)
     out = record.scatter >= dimensions.OUTLIER * record.scatter.mean()

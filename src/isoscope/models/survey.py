@@ -26,6 +26,8 @@ from isoscope.sites import Site
 
 _FAILURES = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
 _Call = tuple[str, list[Tensor], list[Tensor]]
+_Attended = tuple[int, tuple[int, ...]]
+_Shown = tuple[dict[Site, tuple[int, ...]], tuple[Site, ...], str]
 _remembering: ContextVar[bool] = ContextVar("remembering", default=False)
 _last: dict[object, tuple[Any, dict[str, str]]] = {}  # of one model: the survey, and where its blocks are
 
@@ -63,7 +65,7 @@ class Survey:
 
 
 def survey(module: nn.Module, batch: Batch) -> Survey:
-    """Find the blocks of a model and the sites they show, in order. Runs it two or three times."""
+    """Find the blocks of a model and the sites they show, in order. Runs it once or twice, rarely thrice."""
     like = _likeness(module, batch) if _remembering.get() else None
     if like is not None and like in _last:
         found, paths = _last[like]
@@ -109,13 +111,14 @@ def _likeness(module: nn.Module, batch: Batch) -> object | None:
 
 def _survey(module: nn.Module, batch: Batch) -> Survey:
     blocks = find_blocks(module, lambda: batch.call(module))
-    calls, attended = _calls(module, blocks, batch)
+    with _calls(module, blocks) as (calls, attended):
+        first = _shown(module, blocks, batch, 0, 0)
     if not calls:
         raise IsoscopeError(f"{type(module).__name__} never called its blocks ({', '.join([*blocks][:3])}).")
     gives, takes = _hidden_state(calls)
-    shapes, attention, unseen = _shown(module, blocks, batch, gives, takes)
+    shapes, attention, unseen = first if gives == takes == 0 else _shown(module, blocks, batch, gives, takes)
     leaves = {Site("layer", number): name for number, (name, _, _) in enumerate(calls, start=1)}
-    flow_axis = _flow_axis(shapes[Site("layer", 1)], attended)
+    flow_axis = _flow_axis(shapes[Site("layer", 1)], attended[0] if attended else None)
     return Survey(
         blocks=blocks,
         leaves=leaves,
@@ -133,7 +136,7 @@ def _survey(module: nn.Module, batch: Batch) -> Survey:
 
 def _shown(
     module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch, gives: int, takes: int
-) -> tuple[dict[Site, tuple[int, ...]], tuple[Site, ...], str]:
+) -> _Shown:
     """The shape at every layer, the sites that show attention in order, and why a model hides it."""
     shapes: dict[Site, tuple[int, ...]] = {}
     found: dict[Site, None] = {}
@@ -162,12 +165,13 @@ def sequence_first(module: nn.Module) -> bool:
     return any(isinstance(part, nn.MultiheadAttention) and not part.batch_first for part in module.modules())
 
 
+@contextmanager
 def _calls(
-    module: nn.Module, blocks: Mapping[str, nn.Module], batch: Batch
-) -> tuple[list[_Call], tuple[int, tuple[int, ...]] | None]:
-    """Every call of a block with what it takes and gives; and the axis and shape of the first attention."""
+    module: nn.Module, blocks: Mapping[str, nn.Module]
+) -> Iterator[tuple[list[_Call], list[_Attended]]]:
+    """While inside: every call of a block with what it takes and gives; axis and shape of attention."""
     calls: list[_Call] = []
-    attended: list[tuple[int, tuple[int, ...]]] = []
+    attended: list[_Attended] = []
     names = {id(block): name for name, block in blocks.items()}
 
     def note(block: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
@@ -182,8 +186,7 @@ def _calls(
         for part in module.modules():
             if isinstance(part, nn.MultiheadAttention):
                 hooks.enter_context(part.register_forward_pre_hook(attend, with_kwargs=True))
-        batch.call(module)
-    return calls, attended[0] if attended else None
+        yield calls, attended
 
 
 def _hidden_state(calls: list[_Call]) -> tuple[int, int]:
@@ -199,7 +202,7 @@ def _hidden_state(calls: list[_Call]) -> tuple[int, int]:
     return 0, 0
 
 
-def _flow_axis(shape: tuple[int, ...], attended: tuple[int, tuple[int, ...]] | None) -> int:
+def _flow_axis(shape: tuple[int, ...], attended: _Attended | None) -> int:
     """The axis of the sequences in what flows: that of the attention, unless a block swaps the two."""
     if attended is None or len(shape) != 3:
         return 0

@@ -143,7 +143,7 @@ class Vectors:
     def _limit(self) -> Tensor | None:
         """What a coordinate of each vector must reach to be massive, [n]; None where none comes near."""
         points, sequence = self.points, self.sequence
-        if not points.numel() or (points.device.type == "cpu" and not bool((points.abs() > MASSIVE).any())):
+        if not points.numel() or (points.device.type == "cpu" and not _reaches(points, MASSIVE)):
             return None
         if sequence is None:
             size = points[:, _columns(points)].abs()  # the median of a GPU is slow in float64
@@ -155,6 +155,12 @@ class Vectors:
         for name in torch.unique(sequence).tolist():
             found[name] = median_size(points[(sequence == name) & self.kept])
         return above_massive(found)[sequence]
+
+
+def _reaches(points: Tensor, limit: float) -> bool:
+    """Whether the size of any number is above the limit, NaN left out."""
+    low, high = points.aminmax()  # NaN where any is
+    return bool((points.abs() > limit).any() if high.isnan() else torch.maximum(-low, high) > limit)
 
 
 def _columns(points: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ def chunked_variants(
     b, h, t, s = inputs.shape
     device, dtype = inputs.source.device, inputs.dtype
     asked = [inputs.wanted, *map(frozenset, wanted)]
-    sums = [Sums(*torch.zeros((len(Sums._fields), b, h, t), dtype=dtype, device=device)) for _ in asked]
+    sums = [torch.zeros((len(Sums._fields), b, h, t), dtype=dtype, device=device) for _ in asked]
     count = torch.zeros((b, h, t), dtype=dtype, device=device)
     first = inputs.first_keys() if s and any("first_key" in names for names in asked) else None
     steady = [_steady(shift) for shift in shifts]
@@ -81,13 +81,12 @@ def chunked_variants(
             for shift, names, each in zip(steady, asked[1:], sums[1:], strict=True):
                 place = here.place if shift.shape[2] > 1 else (*here.place[:2], slice(None))
                 there = here._replace(shift=shift[place], base=x)
-                _add_up_shifted(there, names, Sums(*(field[here.place] for field in each)), spare)
-            _add_up(x, here, asked[0], Sums(*(field[here.place] for field in sums[0])), spare)
+                _add_up_shifted(there, names, Sums(*each[:, *here.place]), spare)
+            _add_up(x, here, asked[0], Sums(*sums[0][:, *here.place]), spare)
     visible = None if first is None else inputs.sees(first)
-    rows = [_read(each, count, names, visible) for each, names in zip(sums, asked, strict=True)]
-    variances = [
-        _variance(each.shift, count, SHIFT_VARIANCE in names) for each, names in zip(sums, asked, strict=True)
-    ]
+    summed = [(Sums(*each), names) for each, names in zip(sums, asked, strict=True)]
+    rows = [_read(each, count, names, visible) for each, names in summed]
+    variances = [_variance(each.shift, count, SHIFT_VARIANCE in names) for each, names in summed]
     return rows[0], tuple(map(Variant, rows[1:], variances[1:]))
 
 
@@ -144,7 +143,8 @@ def _cut(inputs: AttentionInputs) -> _Cut:
     queries = max(1, min(t, max(fit, least // r)))
     together = max(1, budget // max(1, r * queries * s))
     groups = math.ceil(inputs.groups / math.ceil(inputs.groups / together)) if inputs.groups else 1
-    batch = max(1, min(b, together // max(1, inputs.groups)))
+    parts = max(1, round(b * inputs.groups / together))  # alike, rather than one that is full and a small one
+    batch = max(1, math.ceil(b / parts)) if groups == inputs.groups else 1
     return _Cut(queries, groups, batch, batch * groups * r * queries * s)
 
 
@@ -154,7 +154,7 @@ def _places(inputs: AttentionInputs, cut: _Cut, count: Tensor, first: Tensor | N
     r = h // max(1, inputs.groups)
     for batch in pieces(b if s else 0, cut.batch):
         part = inputs.part(batch)
-        keys = None if part.k is None else part.k.to(inputs.dtype)
+        keys = None if part.k is None else part.k.to(inputs.dtype).contiguous()  # once, not strip by strip
         for strip in part.strips(cut.queries):
             count[batch, :, strip.rows] = strip.visible
             for group in pieces(inputs.groups, cut.groups):
@@ -179,9 +179,10 @@ def _steady(shift: Tensor) -> Tensor:
 def _products(q: Tensor, k: Tensor, scale: float, out: Tensor) -> Tensor:
     """scale·q·kᵀ in base 2, [b, h, t, s], written to `out`; q [b, h, t, e], k [b·g, s, e]."""
     (b, h, t, e), s = q.shape, k.shape[1]
-    q = (q.to(k.dtype) * (scale * _LOG2E)).reshape(len(k), -1, e)  # heads that share their keys: one product
+    scaled = torch.mul(q.to(k.dtype), scale * _LOG2E, out=k.new_empty(q.shape))
+    scaled = scaled.view(len(k), -1, e)  # heads that share their keys: one product
     products = out[: b * h * t * s]
-    torch.bmm(q, k.mT, out=products.view(len(k), q.shape[1], s))
+    torch.bmm(scaled, k.mT, out=products.view(len(k), scaled.shape[1], s))
     return products.view(b, h, t, s)
 
 

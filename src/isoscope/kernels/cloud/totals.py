@@ -165,15 +165,15 @@ def _sliced(
         add_by_label(sums, weights[:, rows], part, label[rows])
         if not by_dimension:
             continue
-        squares += unit_square[rows] @ part**2
+        squares += unit_square[rows] @ torch.square(part)
         size = part.abs()
-        largest = torch.maximum(largest, size.amax(0))
+        torch.maximum(largest, size.amax(0), out=largest)
         if limit is not None:
             beyond += (size >= limit[rows, None]).sum(0)
         count = keep.sum()
         own = keep @ part / count.clamp_min(1)
         share = count / (seen + count).clamp_min(1)
-        scatter += keep @ (part - own) ** 2 + seen * share * (own - mean) ** 2
+        scatter += keep @ (part - own).square_() + seen * share * (own - mean) ** 2
         mean = mean + share * (own - mean)
         seen = seen + count
     if not by_dimension:

@@ -74,7 +74,6 @@ def merged(one: Tensor, other: Tensor, left: Tensor, right: Tensor) -> Tensor:
         from isoscope.kernels.scatter import triton as scatter_triton
 
         return scatter_triton.merged(one, other, left, right)
-    both = (one + other).flatten(0, -3)
-    return torch.baddbmm(both, left.reshape(-1, width := one.shape[-1], 1), right.reshape(-1, 1, width)).view(
-        one.shape
-    )
+    both, width = one + other, one.shape[-1]
+    both.view(-1, width, width).baddbmm_(left.reshape(-1, width, 1), right.reshape(-1, 1, width))
+    return both

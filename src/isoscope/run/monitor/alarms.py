@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import inf, isnan, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
 from isoscope.sites import Site
@@ -101,7 +103,7 @@ def not_a_number(rows: pd.DataFrame) -> Alarm | None:
     recent ones nothing is said: it was said then, and the first of those in view would be a wrong one.
     """
     counts = "not_finite", "not_finite_rows"
-    latest = _layers(rows, *counts, at=rows["step"].max())
+    latest = _latest(rows, *counts)
     if latest and not any(row.value > 0 for row in latest):
         return None
     counted = _layers(rows, *counts)
@@ -155,14 +157,13 @@ def _past(
     earlier step must lie on the other side. `words` take the step, the site, its value (or percent) and what
     it `was`, the farthest before.
     """
-    sign, last = -1.0 if below else 1.0, rows["step"].max()
+    sign = -1.0 if below else 1.0
     past = [
-        (sign * row.value, row.site)
-        for row in _layers(rows, measure, at=last)
-        if sign * row.value > sign * threshold
+        (sign * row.value, row.site) for row in _latest(rows, measure) if sign * row.value > sign * threshold
     ]
     if not past:  # nearly always: what was before is not looked at
         return None
+    last = rows["step"].max()
     before: dict[str, list[float]] = {}
     for row in _layers(rows, measure):
         if row.step != last and not isnan(row.value):
@@ -183,8 +184,7 @@ def _past(
 
 def _even(rows: pd.DataFrame) -> set[str]:
     """The sites whose attention is even at the last step."""
-    there = _layers(rows, "normalised_entropy", at=rows["step"].max())
-    return {row.site for row in there if row.value > EVEN}
+    return {row.site for row in _latest(rows, "normalised_entropy") if row.value > EVEN}
 
 
 class _Layer(NamedTuple):
@@ -202,12 +202,26 @@ class _Layer(NamedTuple):
         return _site(self.kind, self.layer)
 
 
-def _layers(rows: pd.DataFrame, *measures: str, at: int | None = None) -> list[_Layer]:
-    """The rows of whole sites, of these measures, of all steps or of the one `at`."""
-    wanted = rows["measure"].isin(measures) & rows["head"].isna()  # heads are nine rows of ten
-    if at is not None:
-        wanted &= rows["step"] == at
-    columns = (rows[name].array.take(np.flatnonzero(wanted)) for name in _Layer._fields)
+def _layers(rows: pd.DataFrame, *measures: str) -> list[_Layer]:
+    """The rows of whole sites, of these measures, of all steps."""
+    return _taken(rows, (rows["measure"].isin(measures) & rows["head"].isna()).to_numpy(bool))
+
+
+def _latest(rows: pd.DataFrame, *measures: str) -> list[_Layer]:
+    """Those of the last step, which every alarm asks for: of one table they are looked up once."""
+    if _last[0]() is not rows:
+        step = rows["step"].to_numpy("float64", na_value=nan)
+        whole = rows["head"].isna().to_numpy()  # heads are nine rows of ten
+        _last[:] = ref(rows), _taken(rows, (step == step.max(initial=-inf)) & whole)
+    return [row for row in _last[1] if row.measure in measures]
+
+
+_last: list[Any] = [lambda: None, []]  # a table, and its rows of the last step
+
+
+def _taken(rows: pd.DataFrame, where: NDArray[np.bool_]) -> list[_Layer]:
+    which = np.flatnonzero(where)
+    columns = (rows[name].array.take(which) for name in _Layer._fields)
     return [
         _Layer(measure, kind, None if pd.isna(layer) else layer, *rest)
         for measure, kind, layer, *rest in zip(*columns, strict=True)

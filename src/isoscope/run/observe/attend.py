@@ -138,7 +138,7 @@ def same_attention(attended: Attended, counted: WhichCount) -> object:
     query, mask, sequences = attended.query, attended.mask, len(counted.queries.key)
     if query is None or attended.key is None or attended.scores is not None or len(query) != sequences:
         return None
-    if not fused(query) or (mask is not None and len(mask) > 1):
+    if not (fused(query) or query.device.type == "cpu") or (mask is not None and len(mask) > 1):
         return None
     turned = attended.unrotated is not None and attended.unrotated is not query
     return attended.scale, attended.causal, id(mask), turned, id(counted.queries), id(counted.keys)

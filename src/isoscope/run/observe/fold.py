@@ -38,7 +38,7 @@ from isoscope.run.observe.attend import (
 )
 from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
-from isoscope.run.observe.together import AT_ONCE, Together
+from isoscope.run.observe.together import AT_ONCE, ON_CPU, Together
 from isoscope.sites import Site
 from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
@@ -344,7 +344,8 @@ class Folder:
         """How many attentions like this one are folded at once."""
         if alike is None:
             return 1
-        return min(len(self._sites), AT_ONCE // max(1, sum(each.nbytes for each in tensors.values())))
+        most = AT_ONCE if any(each.is_cuda for each in tensors.values()) else ON_CPU
+        return min(len(self._sites), most // max(1, sum(each.nbytes for each in tensors.values())))
 
     def _fold_attention(
         self, places: list[Place], tensors: dict[str, Tensor], shown: tuple[Attended, WhichCount]

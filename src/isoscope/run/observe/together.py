@@ -1,6 +1,7 @@
 """Copies of what several sites show of one batch, so that they are folded at once.
 
-A small batch costs a GPU its launches and not its arithmetic: k sites at once cost about as much as one.
+A small batch costs its launches and not its arithmetic: k sites at once cost a GPU about as much as one. On a
+CPU this holds for what lies in its cache.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 P = TypeVar("P")
-AT_ONCE = 2**29
+AT_ONCE, ON_CPU = 2**29, 2**21
 """Bytes of what is shown, and of records made of it, that are folded at once."""
 
 
