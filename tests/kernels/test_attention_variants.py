@@ -10,6 +10,7 @@ import torch
 from isoscope.geometry import attention as definition
 from isoscope.kernels.attention.rows import SHIFT_VARIANCE, STATISTICS, variant_rows
 from tests.kernels.attention_cases import CASES, DEVICE, Case, assert_close, heads, moved, normal, on_triton
+from tests.tiers import nightly
 
 STILL = tuple(case for case in CASES if "soft-cap" not in case.name)
 # NumPy, under the interpreter, warns of what a GPU computes in silence: 0/0 of rows that see nothing
@@ -49,6 +50,23 @@ def test_chunked_variants_are_those_of_the_definition(case: Case) -> None:
 @pytest.mark.parametrize("name", ["causal lengths", "as in T5"])
 def test_triton_variants_are_those_of_the_definition(name: str) -> None:
     as_defined(next(case for case in CASES if case.name == name), "triton")
+
+
+@on_triton
+@pytest.mark.parametrize("width", [5, 64, 80, *nightly(128, 144)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, *nightly(torch.float16)])
+def test_shifts_in_float32_of_half_precision_queries(width: int, dtype: torch.dtype) -> None:
+    """Queries less a shift keep all bits of float32 beside keys of 16 bits."""
+    generator = torch.Generator().manual_seed(width)
+    q, k = (normal(generator, 2, n, 37, width).to(DEVICE, dtype) for n in (4, 2))
+    shifts = [3 * normal(generator, 4, 37, width).to(DEVICE)[None].float()]
+    options = {"causal": True, "scale": 1 / math.sqrt(width)}
+    rows, (without,) = variant_rows(q, k, shifts, backend="triton", **options)
+    exact, keys, shift = q.double(), k.double(), shifts[0].double()
+    assert_close(rows, definition.attention_rows(exact, keys, **options))
+    assert_close(without.rows, definition.attention_rows(exact - shift, keys, **options), extra=2.0)
+    expected = definition.attention_rows(shift.expand_as(exact), keys, **options).score_variance
+    torch.testing.assert_close(without.shift_variance.double(), expected, atol=1e-5, rtol=2e-5)
 
 
 def test_only_what_is_wanted_of_a_shift_need_be_there() -> None:

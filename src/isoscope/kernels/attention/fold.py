@@ -92,7 +92,7 @@ def fold(
 
 @triton.jit
 def walk(
-    block_q, q, q_row, q_width, k, k_key, k_width,
+    block_q, middle_q, low_q, q, q_row, q_width, k, k_key, k_width,
     mask, mask_row, mask_key, bias, bias_row, bias_key, key_bias, key_bias_row, key_bias_key,
     words, row, real, at, since, upto, low, clear, whole, around, after, end,
     s, e, reference, unit, per_scale, cap, per_cap,
@@ -100,7 +100,7 @@ def walk(
     biased: tl.constexpr, bias_flat: tl.constexpr, key_biased: tl.constexpr, key_bias_flat: tl.constexpr,
     capped: tl.constexpr, want_collision: tl.constexpr, want_variance: tl.constexpr,
     want_distance: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, width: tl.constexpr,
-    slices: tl.constexpr, even: tl.constexpr, neat: tl.constexpr,
+    slices: tl.constexpr, even: tl.constexpr, neat: tl.constexpr, split: tl.constexpr,
     precision: tl.constexpr, interpreted: tl.constexpr,
 ):  # fmt: skip
     """The sums over all tiles, run by run, for one reference."""
@@ -124,12 +124,12 @@ def walk(
             k_tile = k + tl.cast(run_low, tl.int64) * k_key
             for start in tl.range(run_low, run_high, keys):
                 tile = products(
-                    block_q, q, q_row, q_width, k_tile, k_key, k_width,
+                    block_q, middle_q, low_q, q, q_row, q_width, k_tile, k_key, k_width,
                     mask, mask_row, mask_key, bias, bias_row, bias_key,
                     key_bias, key_bias_row, key_bias_key, row, real, start, s, e, per_scale,
                     mask_kind, mask_flat, biased, bias_flat, key_biased, key_bias_flat,
                     neat or (run % 2 == 1 and even),
-                    queries, keys, width, slices, precision, interpreted,
+                    queries, keys, width, slices, split, precision, interpreted,
                 )  # fmt: skip
                 x = exponents(tile, reference, unit, cap, per_cap, capped, queries, keys)
                 top, weight, energy, square, travel, total, scatter = fold(
@@ -144,13 +144,13 @@ def walk(
 
 @triton.jit
 def highest(
-    block_q, q, q_row, q_width, k, k_key, k_width,
+    block_q, middle_q, low_q, q, q_row, q_width, k, k_key, k_width,
     mask, mask_row, mask_key, bias, bias_row, bias_key, key_bias, key_bias_row, key_bias_key,
     words, row, real, since, upto, low, end, s, e, reference, unit, per_scale, cap, per_cap,
     windowed: tl.constexpr, mask_kind: tl.constexpr, mask_flat: tl.constexpr,
     biased: tl.constexpr, bias_flat: tl.constexpr, key_biased: tl.constexpr, key_bias_flat: tl.constexpr,
     capped: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, width: tl.constexpr,
-    slices: tl.constexpr, neat: tl.constexpr,
+    slices: tl.constexpr, neat: tl.constexpr, split: tl.constexpr,
     precision: tl.constexpr, interpreted: tl.constexpr,
 ):  # fmt: skip
     """The largest exponent of every row, for rows whose weights left the range of float32."""
@@ -158,11 +158,11 @@ def highest(
     k += tl.cast(low, tl.int64) * k_key
     for start in tl.range(low, end, keys):
         tile = products(
-            block_q, q, q_row, q_width, k, k_key, k_width,
+            block_q, middle_q, low_q, q, q_row, q_width, k, k_key, k_width,
             mask, mask_row, mask_key, bias, bias_row, bias_key,
             key_bias, key_bias_row, key_bias_key, row, real, start, s, e, per_scale,
             mask_kind, mask_flat, biased, bias_flat, key_biased, key_bias_flat,
-            neat, queries, keys, width, slices, precision, interpreted,
+            neat, queries, keys, width, slices, split, precision, interpreted,
         )  # fmt: skip
         x = exponents(tile, reference, unit, cap, per_cap, capped, queries, keys)
         shown = seen(start, words, since, upto, windowed, mask_kind, keys)

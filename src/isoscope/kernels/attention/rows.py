@@ -136,11 +136,11 @@ def variant_rows(
 ) -> tuple[AttentionRows, tuple[Variant, ...]]:
     """The rows of q, and for each of `shifts` the rows of q − shift on the same keys.
 
-    A shift broadcasts to q [b, h, t, e]. On a CPU one that is the same at every position costs no product of
-    queries and keys. `wanted` names the statistics of q; it may be empty. `wanted_of` names those of every
-    shift: names of `STATISTICS`, and `SHIFT_VARIANCE` for the variance over the visible keys of
-    scale·shift·k, without the values of mask and biases. By default all are computed. Other options are
-    those of `attention_rows`.
+    A shift broadcasts to q [b, h, t, e]; it may be in float32 where q is in bfloat16, and is subtracted in
+    float32. On a CPU one that is the same at every position costs no product of queries and keys. `wanted`
+    names the statistics of q; it may be empty. `wanted_of` names those of every shift: names of `STATISTICS`,
+    and `SHIFT_VARIANCE` for the variance over the visible keys of scale·shift·k, without the values of mask
+    and biases. By default all are computed. Other options are those of `attention_rows`.
 
     >>> q = k = torch.eye(2)[None, None]
     >>> rows, (without,) = variant_rows(q, k, [q.mean(2, keepdim=True)], scale=1.0)
@@ -168,13 +168,13 @@ def variant_rows(
     from isoscope.kernels.attention.triton import fused
 
     def of_shift(shift: Tensor, names: frozenset[str]) -> Variant:
-        mine = names - {SHIFT_VARIANCE}
+        mine, shift = names - {SHIFT_VARIANCE}, shift.float()
         rows = fused(replace(inputs, q=q - shift, wanted=mine)) if mine else _nothing(q)
         if SHIFT_VARIANCE not in names:
             return Variant(rows, _nothing(q).score_variance)
         hidden = None if inputs.mask is None else seen(inputs.mask)
         bare = replace(inputs, mask=hidden, bias=None, key_bias=None, wanted=frozenset({"score_variance"}))
-        return Variant(rows, fused(replace(bare, q=shift.to(q).contiguous())).score_variance)
+        return Variant(rows, fused(replace(bare, q=shift)).score_variance)
 
     whole = fused(inputs) if inputs.wanted else _nothing(q)
     return whole, tuple(map(of_shift, shifts, asked))

@@ -45,18 +45,27 @@ def added(
 
 
 @triton.jit
+def high_half(x, interpreted: tl.constexpr):
+    """Float32 cut to the 16 bits that bfloat16 keeps, without rounding."""
+    cut = (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)
+    if not interpreted:
+        cut = cut.to(tl.bfloat16)
+    return cut
+
+
+@triton.jit
 def products(
-    block_q, q, q_row, q_width, k, k_key, k_width,
+    block_q, middle_q, low_q, q, q_row, q_width, k, k_key, k_width,
     mask, mask_row, mask_key, bias, bias_row, bias_key, key_bias, key_bias_row, key_bias_key,
     row, real, start, s, e, per_scale,
     mask_kind: tl.constexpr, mask_flat: tl.constexpr, biased: tl.constexpr, bias_flat: tl.constexpr,
     key_biased: tl.constexpr, key_bias_flat: tl.constexpr, whole: tl.constexpr,
     queries: tl.constexpr, keys: tl.constexpr, width: tl.constexpr, slices: tl.constexpr,
-    precision: tl.constexpr, interpreted: tl.constexpr,
+    split: tl.constexpr, precision: tl.constexpr, interpreted: tl.constexpr,
 ):  # fmt: skip
     """Products with the keys from `start`, which lie at `k`, [queries, keys], in units of the scale.
 
-    `whole`: all these keys exist.
+    `whole`: all these keys exist. Queries that are `split` are the sum of three blocks of bfloat16.
     """
     key = tl.arange(0, keys)
     column = tl.arange(0, width)
@@ -75,6 +84,9 @@ def products(
             tile_k = tl.load(tile, mask=(start + key < s)[None, :] & (column < e)[:, None], other=0.0)
         if interpreted:
             tile_k = tile_k.to(tl.float32)
+        if split:
+            found = tl.dot(low_q, tile_k, found, input_precision=precision)
+            found = tl.dot(middle_q, tile_k, found, input_precision=precision)
         found = tl.dot(block_q, tile_k, found, input_precision=precision)
     else:
         for piece in tl.range(slices):

@@ -7,6 +7,7 @@ Nothing here waits for the device.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +27,7 @@ PRECISION = (
 SLICE = 32  # of the width, in float32: longer ones lose half a digit
 _LOG2E = math.log2(math.e)
 _COSTLY = frozenset({"collision", "score_variance", "first_key", "distance"})
+SPLIT = 128  # the most dimensions of queries in float32 that are split into three blocks of bfloat16
 _READY: dict[tuple[object, ...], Any] = {}  # calls made before: what runs them, and their numbers
 _MOST_READY = 1024
 
@@ -50,6 +52,8 @@ def tiles_for(inputs: AttentionInputs) -> Tiles:
     """
     assert inputs.q is not None
     least = max(16, triton.next_power_of_2(inputs.shape[2]))
+    if _split(inputs):
+        return Tiles(min(64, least), 64, 4, 2)
     if inputs.q.dtype == torch.float32:
         return Tiles(min(64, least), 128, 4, 3)
     if inputs.q.shape[-1] > 128:
@@ -57,8 +61,19 @@ def tiles_for(inputs: AttentionInputs) -> Tiles:
     return Tiles(min(64, least), 64, 4, 2, 112 if inputs.q.shape[-1] > 64 else 96)
 
 
+def _split(inputs: AttentionInputs) -> bool:
+    """Whether queries in float32 meet keys in bfloat16: three products of bfloat16 then lose nothing."""
+    q, k = inputs.q, inputs.k
+    assert q is not None
+    assert k is not None
+    return q.dtype == torch.float32 and k.dtype == torch.bfloat16 and q.shape[-1] <= SPLIT
+
+
 def fused(inputs: AttentionInputs, tiles: Tiles | None = None) -> AttentionRows:
-    """The rows of `inputs` (q and k in float32, float16 or bfloat16, on a GPU), in float32."""
+    """The rows of `inputs` (q and k in float32, float16 or bfloat16, on a GPU), in float32.
+
+    Queries may be in float32 where keys are not.
+    """
     b, h, t, s = inputs.shape
     q, k = inputs.q, inputs.k
     assert q is not None
@@ -67,6 +82,9 @@ def fused(inputs: AttentionInputs, tiles: Tiles | None = None) -> AttentionRows:
         raise ValueError(f"the triton backend needs inputs on a GPU; they are on {q.device}: give 'chunked'")
     if b * h * t * s == 0:
         return chunked(inputs)
+    if k.dtype != q.dtype and not _split(inputs):
+        k = k.to(q.dtype)
+        inputs = replace(inputs, k=k)
     out = torch.empty((len(STATISTICS), b, h, t), device=q.device)
     if q.is_cuda and q.device.index != torch.cuda.current_device():
         with torch.cuda.device(q.device):
@@ -92,7 +110,8 @@ def _launch(inputs: AttentionInputs, q: Tensor, k: Tensor, tiles: Tiles | None, 
     """
     if inputs.key_lengths is None and inputs.mask is None and inputs.bias is None and inputs.key_bias is None:
         kind = (
-            q.shape, k.shape, q.stride(), k.stride(), q.data_ptr() % 16, k.data_ptr() % 16, q.dtype, q.device,
+            q.shape, k.shape, q.stride(), k.stride(), q.data_ptr() % 16, k.data_ptr() % 16, q.dtype, k.dtype,
+            q.device,
             inputs.scale, inputs.causal, inputs.window, inputs.softcap, inputs.wanted, tiles,
         )  # fmt: skip
         ready = _READY.get(kind)
@@ -116,7 +135,8 @@ def _first_launch(
     b, h, t, s = inputs.shape
     e = q.shape[-1]
     tiles = tiles or tiles_for(inputs)
-    width = min(max(16, triton.next_power_of_2(e)), SLICE if q.dtype == torch.float32 else 256)
+    split, single = _split(inputs), q.dtype == torch.float32
+    width = min(max(16, triton.next_power_of_2(e)), SLICE if single and not split else 256)
     lengths = out if inputs.key_lengths is None else inputs.key_lengths.contiguous()
     mask, bias, key_bias = (_readable(term) for term in (inputs.mask, inputs.bias, inputs.key_bias))
     marks: tuple[Tensor, ...] = (out,) * 4
@@ -155,7 +175,8 @@ def _first_launch(
         triton.cdiv(e, width),
         e % width == 0,
         e % width == 0 and s % tiles.keys == 0 and t % tiles.queries == 0,
-        PRECISION if q.dtype == torch.float32 else "ieee",
+        split,
+        PRECISION if single and not split else "ieee",
         INTERPRETED,
     )  # fmt: skip
     grid = (triton.cdiv(t, tiles.queries), h, b)

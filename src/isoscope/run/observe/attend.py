@@ -207,8 +207,8 @@ def see_counterfact(
     query = attended.query
     if query is None:
         raise ValueError("attention that shows no queries has no mean query")
-    query = query.double() if query.dtype == torch.float64 else query.float()
-    means, random = means.to(query), random.to(query)
+    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
+    means, random = (each.to(query.device, exact) for each in (means, random))
     sequences, sites = len(heads.key), query.shape[:-3]
     if attended.weights_of is None and attended.key is not None:
         several = len(sites) > 1
@@ -225,7 +225,7 @@ def see_counterfact(
     else:
         bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
         variance = rows_of(bare, means.expand_as(query)).score_variance
-        rows, others = rows_of(attended, query - means), rows_of(attended, query - random)
+        rows, others = rows_of(attended, query.to(exact) - means), rows_of(attended, query.to(exact) - random)
     return Counterfact(
         heads=heads,
         without=_rows_joined(rows, sequences),
