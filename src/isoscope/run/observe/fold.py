@@ -49,6 +49,7 @@ from isoscope.stats.rows import Rows
 
 OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, Counterfactual)
 SEQUENCES = 64  # that the counterfactual is read on
+TOKENS = 2**14  # of small batches that a GPU takes at once
 Place = tuple[Site, str]  # a site, and the module that attends there
 
 
@@ -66,19 +67,24 @@ def smallest_keys(batches: Sequence[Batch], most: int, batch_axis: int) -> list[
     ]
 
 
-def joined(batches: Sequence[Batch], most: int) -> list[Batch]:
-    """Neighbouring batches of one shape on a GPU as batches of at most `most` sequences.
+def joined(batches: Iterable[Batch], room: Callable[[Batch], int], batch_axis: int = 0) -> Iterator[Batch]:
+    """Neighbouring batches of one shape on a GPU as batches of as many sequences as there is `room` for.
 
-    A GPU takes as long for one sequence as for a few. Batches whose inputs do not all number the sequences on
-    their first axis stay as they are.
+    A GPU takes as long for one sequence as for a few, and calls of one shape are learnt once. Batches whose
+    inputs do not all number the sequences on their first axis stay as they are.
     """
-    out: list[Batch] = []
+    held: Batch | None = None
     for batch in batches:
-        if out and len(out[-1]) + len(batch) <= most and (both := joined_batch(out[-1], batch)) is not None:
-            out[-1] = both
-        else:
-            out.append(batch)
-    return out
+        both = None if held is None or len(held) >= room(batch) else joined_batch(held, batch)
+        if held is not None and both is None:
+            yield held
+        held = batch if both is None else both
+        most = room(batch)
+        if both is not None and len(both) > most:
+            yield both.take(torch.arange(most), batch_axis)
+            held = both.take(torch.arange(most, len(both)), batch_axis)
+    if held is not None:
+        yield held
 
 
 class Folder:
@@ -120,6 +126,7 @@ class Folder:
         self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat is not Counterfactual))
         self._learnt = Learnt() if learnt is None else learnt
         self._largest = 0  # sequences of a batch
+        self._fitting: int | None = None  # tokens that fit into half of what a GPU has left, once known
         self._near: tuple[Batch, Near] | None = None  # the batch that is running, and where attention is
         self._shapes: dict[Site, tuple[int, ...]] = {}
         self._turned: dict[Place, str] = {}
@@ -178,6 +185,16 @@ class Folder:
             finally:
                 self._attached = None
 
+    def room(self, batch: Batch) -> int:
+        """How many sequences of the length of these are run at once: on a GPU more than a small batch has.
+
+        Until a batch was run, so that it is known what one takes, as many as are given.
+        """
+        fed = batch.tokens(batch_axis=self.found.input_axis)
+        if fed is None or self._fitting is None:
+            return len(batch)
+        return max(1, min(TOKENS, self._fitting) // fed.numel()) * len(batch)
+
     def fold(self, module: nn.Module, batch: Batch) -> None:
         """One batch: every layer and, where it is asked for, every attention."""
         if self._attached is None:
@@ -194,6 +211,9 @@ class Folder:
         if mode is not None:
             mode.refuse_hidden(module)
         self.finish()
+        fed = batch.tokens(batch_axis=self.found.input_axis)
+        if self._fitting is None and fed is not None and fed.is_cuda:
+            self._fitting = fed.numel() * _fits(fed.device)
 
     def add_layer(self, site: Site, seen: Tensor, batch: Batch) -> None:
         """Fold what one layer shows of a batch."""
@@ -220,7 +240,7 @@ class Folder:
 
         Gives every batch that is done.
         """
-        held = tuple(joined(list(batches), self._largest))
+        held = tuple(joined(batches, lambda _: self._largest, self.found.input_axis))
         self._queries = cast("dict[Place, Queries]", self._of_places(Queries))
         positions: dict[Place, AtPositions] = {}
         alone = {place for place, how in self._turned.items() if how == _LEAVING_OUT}
@@ -389,6 +409,13 @@ class Folder:
             sites = [str(site) for site, said in self._remarks.items() if said == remark]
             told.append(f"{sites[0]} to {sites[-1]}: {remark}" if len(sites) > 1 else f"{sites[0]}: {remark}")
         return told
+
+
+def _fits(device: torch.device) -> int:
+    """How often what was needed at once until now fits into half of the memory that is free."""
+    used = torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - used
+    return free // 2 // max(1, torch.cuda.max_memory_allocated(device) - used)
 
 
 def _shown(attended: Attended) -> Tensor | None:

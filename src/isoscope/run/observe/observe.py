@@ -6,8 +6,9 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from isoscope.models.attention.tap import looked_for
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import Survey, sequence_first
-from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, joined, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site, select
@@ -69,30 +70,29 @@ def observe(
     source = _as_model(model)
     batches = _as_batches(data, source, seed)
     total = batches.size if isinstance(batches, Data) else None
-    folder: Folder | None = None
+    items = iter(batches)
+    start = next(items, None)
+    if start is None:
+        raise IsoscopeError("the data holds no batch; there is nothing to measure.")
+    found = look(source, start) if survey is None else survey
+    axis = found.input_axis
+    sites = select((*found.shapes, *found.attention), layers)
+    chosen = choose(measures, offered_by(as_batch(start, seed=seed, batch_axis=axis), sites, counterfactual))
+    refuse_without_attention(chosen, found, measures)
+    refuse_nothing(chosen, sites, layers)
+    folder = _folder(sites, chosen, found, memory, covariance_rows)
+    ready = (_ready(item, source.module, seed=seed, batch_axis=axis) for item in chain([start], items))
     held: list[Batch] = []
     done = 0
-    with ExitStack() as taps:
-        for item in batches:
-            if folder is None:
-                found = look(source, item) if survey is None else survey
-                sites = select((*found.shapes, *found.attention), layers)
-                first = as_batch(item, seed=seed, batch_axis=found.input_axis)
-                chosen = choose(measures, offered_by(first, sites, counterfactual))
-                refuse_without_attention(chosen, found, measures)
-                refuse_nothing(chosen, sites, layers)
-                folder = _folder(sites, chosen, found, memory, covariance_rows)
-                taps.enter_context(folder.attached(source.module))
-            batch = _ready(item, source.module, seed=seed, batch_axis=found.input_axis)
+    with folder.attached(source.module):
+        for batch in joined(ready, folder.room, axis):
             folder.fold(source.module, batch)
             if folder.counterfactual:
-                held = smallest_keys([*held, batch], SEQUENCES, found.input_axis)
+                held = smallest_keys([*held, batch], SEQUENCES, axis)
             done += len(batch)
             again = sum(map(len, held))
             if progress is not None:
                 progress(done, None if total is None else total + again)
-    if folder is None:
-        raise IsoscopeError("the data holds no batch; there is nothing to measure.")
     if folder.counterfactual:
         for batch in folder.fold_counterfactual(source.module, held):
             done += len(batch)
