@@ -82,7 +82,8 @@ class Scene:
     def counterfact(self) -> Counterfact:
         assert self.mean is not None and self.random is not None and self.behind is not None
         rotate, behind = Still(self.query.shape[2]), self.behind[:, None]
-        return see_counterfact(self.attended, self.heads, rotate(self.mean), rotate(self.random), behind)
+        where = self.heads.positions
+        return see_counterfact(self.attended, where, rotate(self.mean), rotate(self.random), behind)
 
     def products(self, query: Tensor) -> Tensor:
         """scale · q kᵀ, [b, h, t, s]; `query` may be one a head, [h, e]."""

@@ -16,18 +16,20 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import SPLIT
 from isoscope.kernels.row_totals.totals import split_totals
-from isoscope.stats.heads import Heads, members
+from isoscope.stats.heads import Positions, members
 from isoscope.stats.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Counterfact:
-    """Rows as they are, without the mean query, without a random one; Var_j of its scores [b, h, t].
+    """Rows as they are, without the mean query and without a random one, with their positions.
 
-    `behind`, which broadcasts to [b, h, t], is how many independent queries the mean is of.
+    `drift_variance` [b, h, t] is the variance of the mean query's scores within each row. `behind`, which
+    broadcasts to [b, h, t], is how many independent queries the mean is of.
     """
 
-    heads: Heads
+    rows: AttentionRows
+    positions: Positions
     without: AttentionRows
     random: AttentionRows
     drift_variance: Tensor
@@ -36,7 +38,10 @@ class Counterfact:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The three kinds of rows, and the two parts of the variance of the scores."""
+    """The three kinds of rows, and the two parts of the variance of the scores.
+
+    Sums of statistics that `Counterfact` leaves out (NaN there) are 0.
+    """
 
     rows: Rows
     without: Rows
@@ -52,13 +57,13 @@ class Counterfactual:
     @classmethod
     def of(cls, seen: Counterfact, parts: int = 2) -> Self:
         """Fold one batch."""
-        heads = seen.heads
-        split = split_totals(heads.rows, seen.without, seen.drift_variance, seen.behind, heads.counts)
+        where = seen.positions
+        split = split_totals(seen.rows, seen.without, seen.drift_variance, seen.behind, where.counts)
         return cls(
-            rows=Rows.of(heads),
-            without=Rows.of_rows(seen.without, heads.positions),
-            random=Rows.of_rows(seen.random, heads.positions),
-            **dict(zip(SPLIT, members(heads.key) @ split, strict=True)),
+            rows=Rows.of_rows(seen.rows, where),
+            without=Rows.of_rows(seen.without, where),
+            random=Rows.of_rows(seen.random, where),
+            **dict(zip(SPLIT, members(where.key) @ split, strict=True)),
         )
 
     def merge(self, other: Self) -> Self:

@@ -52,7 +52,8 @@ def vector_totals(vectors: Tensor, counts: Tensor) -> VectorTotals:
         sums[part] = torch.stack([torch.ones_like(weight), weight], -2) @ points
     shape = vectors.shape[:-2]
     total, unit = (each.reshape(*shape, flat.shape[3]) for each in sums.unbind(2))
-    return VectorTotals(*(each.view(shape) for each in numbers), total, unit)
+    count, pointing, norms, squares = (each.view(shape) for each in numbers)
+    return VectorTotals(count, pointing, norms, squares, total, unit)
 
 
 def at_least_single(dtype: torch.dtype) -> torch.dtype:

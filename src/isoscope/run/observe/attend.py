@@ -20,7 +20,6 @@ from isoscope.data.counting import pooled, tokens_before
 from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
 from isoscope.kernels.attention.rows import (
     SHIFT_VARIANCE,
-    STATISTICS,
     attention_rows,
     score_rows,
     variant_rows,
@@ -31,6 +30,8 @@ from isoscope.models.attention.tap import Attended
 from isoscope.stats.counterfactual import Counterfact
 from isoscope.stats.heads import Heads, Positions
 
+READ = ("entropy", "score_variance", "first_key")  # of rows without the mean query, and as they are beside
+READ_OF_RANDOM = ("entropy", "first_key")
 LEAST = 8  # sequences that make a mean at a position
 GONE, GONE_IN_WINDOWS = -1e8, -50.0  # what is added to a score at or under this hides its key
 
@@ -197,42 +198,40 @@ def _of_sites(rows: AttentionRows, sites: Sequence[int]) -> AttentionRows:
 
 
 def see_counterfact(
-    attended: Attended, heads: Heads, means: Tensor, random: Tensor, behind: Tensor
+    attended: Attended, positions: Positions, means: Tensor, random: Tensor, behind: Tensor
 ) -> Counterfact:
-    """Rows without the mean query and without a random one, both turned to every row [b or 1, h, t, e].
+    """Rows as they are, without the mean query and without a random one.
 
-    `behind` is how many independent queries the mean is of, broadcasting to [b, h, t]. All may have an axis
-    of sites in front.
+    The mean and random queries are turned to every row [b or 1, h, t, e]. `behind` is how many independent
+    queries the mean is of, broadcasting to [b, h, t]. All may have an axis of sites in front.
     """
     query = attended.query
     if query is None:
         raise ValueError("attention that shows no queries has no mean query")
     exact = torch.float64 if query.dtype == torch.float64 else torch.float32
     means, random = (each.to(query.device, exact) for each in (means, random))
-    sequences, sites = len(heads.key), query.shape[:-3]
+    sequences, sites = len(positions.key), query.shape[:-3]
     if attended.weights_of is None and attended.key is not None:
         several = len(sites) > 1
         shifts = [each.expand_as(query).flatten(0, 1) if several else each for each in (means, random)]
-        _, (without, chance) = variant_rows(
+        scored = attended.scores is not None
+        found, (without, chance) = variant_rows(
             query.flatten(0, -4), attended.key.to(query.dtype).flatten(0, -4), shifts,
-            scale=attended.scale, causal=attended.causal, mask=attended.mask,
-            wanted=(), wanted_of=[(*STATISTICS, SHIFT_VARIANCE), STATISTICS],
+            scale=attended.scale, causal=attended.causal, mask=attended.mask, wanted=() if scored else READ,
+            wanted_of=[(*READ, SHIFT_VARIANCE), READ_OF_RANDOM],
         )  # fmt: skip
-        rows, others, variance = without.rows, chance.rows, without.shift_variance
-        if several:
-            rows, others = _of_sites(rows, sites), _of_sites(others, sites)
-            return Counterfact(heads, rows, others, variance.reshape(query.shape[:-1]), behind)
+        whole = rows_of(attended) if scored else _of_sites(found, sites)
+        rows, others = _of_sites(without.rows, sites), _of_sites(chance.rows, sites)
+        variance = without.shift_variance.reshape(query.shape[:-1])
     else:
         bare = replace(attended, mask=None if attended.mask is None else seen(attended.mask))
         variance = rows_of(bare, means.expand_as(query)).score_variance
+        whole = rows_of(attended)
         rows, others = rows_of(attended, query.to(exact) - means), rows_of(attended, query.to(exact) - random)
-    return Counterfact(
-        heads=heads,
-        without=_rows_joined(rows, sequences),
-        random=_rows_joined(others, sequences),
-        drift_variance=_joined(variance, sequences),
-        behind=behind,
-    )
+    if len(sites) == 1:
+        whole, rows, others = (_rows_joined(each, sequences) for each in (whole, rows, others))
+        variance = _joined(variance, sequences)
+    return Counterfact(whole, positions, rows, others, variance, behind)
 
 
 @dataclass(frozen=True)
@@ -246,10 +245,10 @@ class AtPositions:
     count: Tensor  # [t]
 
     @classmethod
-    def of(cls, heads: Heads) -> AtPositions:
-        """Sum one batch."""
-        own, counts = _finite_queries(heads)
-        place = (heads.counts.cumsum(1) - 1)[counts]
+    def of(cls, query: Tensor, positions: Positions) -> AtPositions:
+        """Sum the queries [b, h, t, e] of one batch."""
+        own, counts = _finite_queries(query, positions)
+        place = (positions.counts.cumsum(1) - 1)[counts]
         total = own.new_zeros(counts.shape[1], *own.shape[2:]).index_add_(0, place, own[counts])
         return cls(total, torch.bincount(place, minlength=counts.shape[1]).double())
 
@@ -261,30 +260,26 @@ class AtPositions:
         count[: len(one.count)] += one.count
         return AtPositions(total, count)
 
-    def without(self, heads: Heads, windows: int = 1) -> tuple[Tensor, Tensor, Heads]:
+    def without(
+        self, query: Tensor, positions: Positions, windows: int = 1
+    ) -> tuple[Tensor, Tensor, Positions]:
         """The mean at each position over the other sequences [b·w, h, t, e], and how many they are [b, 1, t].
 
-        Rows with too few others do not count.
+        Of the positions, those with too few others do not count.
         """
-        own, counts = _finite_queries(heads)
-        place = (heads.counts.cumsum(1) - 1).clamp_min(0)
+        own, counts = _finite_queries(query, positions)
+        place = (positions.counts.cumsum(1) - 1).clamp_min(0)
         others = self.count[place] - counts.double()
         means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
         b, h, length, width = means.shape
         apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
-        return (
-            apart,
-            others[:, None],
-            replace(heads, positions=Positions(counts & (others >= LEAST - 1), heads.key)),
-        )
+        return apart, others[:, None], Positions(counts & (others >= LEAST - 1), positions.key)
 
 
-def _finite_queries(heads: Heads) -> tuple[Tensor, Tensor]:
+def _finite_queries(query: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
     """Queries [b, t, h, e], zero where they do not count or are not finite, and which are left [b, t]."""
-    if heads.query is None:
-        raise ValueError("attention that shows no queries has no means")
-    query = heads.query.double().transpose(1, 2)
-    counts = heads.counts & query.isfinite().all(-1).all(-1)
+    query = _joined(query, len(positions.key)).double().transpose(1, 2)
+    counts = positions.counts & query.isfinite().all(-1).all(-1)
     return torch.where(counts[..., None, None], query, 0), counts
 
 

@@ -247,7 +247,8 @@ class Folder:
 
         def gather(place: Place, attended: Attended, batch: Batch) -> None:
             if place in alone:
-                new = AtPositions.of(see_heads(attended, self._counted(place[0], attended, batch)))
+                assert attended.query is not None
+                new = AtPositions.of(attended.query, self._counted(place[0], attended, batch).queries)
                 positions[place] = positions[place].merge(new) if place in positions else new
 
         def take_away(place: Place, attended: Attended, batch: Batch) -> None:
@@ -337,11 +338,11 @@ class Folder:
         counted = self._counted(place[0], attended, batch)
         means, random, behind = self._directions(place)
         if at is not None:
-            assert attended.query is not None
-            heads = see_heads(attended, counted)
-            turned, behind, heads = at.without(heads, len(attended.query) // len(batch))
+            query = attended.query
+            assert query is not None
+            turned, behind, where = at.without(query, counted.queries, len(query) // len(batch))
             chance = random[:, None, :] * turned.norm(dim=-1, keepdim=True)
-            seen = see_counterfact(attended, heads, turned, chance, behind)
+            seen = see_counterfact(attended, where, turned, chance, behind)
             self._merge([place], Counterfactual, Counterfactual.of(seen))
         elif attended.rotate is not None and attended.query is not None and attended.key is not None:
             tensors = {
@@ -384,8 +385,8 @@ class Folder:
         self, places: list[Place], tensors: dict[str, Tensor], shown: tuple[Attended, WhichCount]
     ) -> None:
         attended = replace(shown[0], query=tensors["query"], key=tensors["key"], unrotated=None)
-        heads = see_heads(attended, shown[1])
-        seen = see_counterfact(attended, heads, tensors["means"], tensors["random"], tensors["behind"])
+        turned = (tensors[name] for name in ("means", "random", "behind"))
+        seen = see_counterfact(attended, shown[1].queries, *turned)
         self._merge(places, Counterfactual, Counterfactual.of(seen))
 
     def _of_places(self, stat: type[Stat]) -> dict[Place, Stat]:
