@@ -6,13 +6,16 @@ into survey, observe (survey included) and read: seconds on a GPU, seconds of th
 command is timed as a process on a tiny saved model, beside importing torch and transformers, and beside
 writing the page of its run. A model that disagrees with the naive definitions is not timed. Writes
 bench/results/end-to-end-<device>.json; a run of some cases (`--only`) leaves the others there as they are.
+With `--profile FOLDER` nothing is timed: tables of where the time of each case goes are written there.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
+import pstats
 import resource
 import subprocess
 import sys
@@ -25,6 +28,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
 
 from isoscope import observe, read_run, report
 from isoscope.geometry import attention, cosine, spectrum
@@ -110,10 +114,8 @@ class Clock:
 
     @staticmethod
     def _now() -> float:
-        if CUDA:
-            torch.cuda.synchronize()
-            return time.perf_counter()
-        return time.process_time()
+        _wait()
+        return time.perf_counter() if CUDA else time.process_time()
 
 
 def timed(case: Case) -> dict[str, object]:
@@ -152,6 +154,45 @@ def timed(case: Case) -> dict[str, object]:
         "ratio of the whole": whole, "first batch, compiling": first.seconds["observe and read"],
         "rows": len(rows), "peak GiB": _peak(),
     }  # fmt: skip
+
+
+def profiled(case: Case, folder: Path) -> None:
+    """Write what takes the time of the forward, of `observe` and of reading."""
+    torch.manual_seed(0)
+    model = case.model().eval()
+    model = model.to("cuda", torch.bfloat16) if CUDA else model
+    device = next(model.parameters()).device
+    shape = (case.sequences, case.tokens)
+    batches = [torch.randint(VOCABULARY, shape, device=device) for _ in range(2)]
+    seen = observe(model, batches, heads=case.heads, measures=case.measures)
+    seen.frame()
+    parts: dict[str, Callable[[], object]] = {
+        "forward": lambda: forward(model, batches),
+        "observe": lambda: observe(model, batches, heads=case.heads, measures=case.measures),
+        "read": lambda: seen.frame(),
+    }
+    of_device = [ProfilerActivity.CUDA] if CUDA else []
+    for name, part in parts.items():
+        if name == "read":
+            seen = observe(model, batches, heads=case.heads, measures=case.measures)
+        with profile(activities=[ProfilerActivity.CPU, *of_device]) as found:
+            part()
+            _wait()
+        if name == "read":
+            seen = observe(model, batches, heads=case.heads, measures=case.measures)
+        with cProfile.Profile() as calls:
+            part()
+            _wait()
+        with (folder / f"{case.name}, {name}.txt").open("w") as file:
+            for column in ("self_cuda_time_total", "self_cpu_time_total")[0 if CUDA else 1 :]:
+                print(found.key_averages().table(sort_by=column, row_limit=40), file=file)
+            for column in ("tottime", "cumtime"):
+                pstats.Stats(calls, stream=file).sort_stats(column).print_stats(60)
+
+
+def _wait() -> None:
+    if CUDA:
+        torch.cuda.synchronize()
 
 
 def _peak() -> float:
@@ -238,10 +279,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=choices, nargs="+", default=choices, help="some of the cases")
     parser.add_argument("--times", type=int, help="turns of each case, of which the fastest counts")
+    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="write profiles, and time nothing")
     told = parser.parse_args()
     only = told.only
     if told.times:
         cases = {each: replace(case, times=told.times) for each, case in cases.items()}
+    if told.profile:
+        told.profile.mkdir(parents=True, exist_ok=True)
+        for each in only:
+            if each in cases:
+                profiled(cases[each], told.profile)
+        return
     name = torch.cuda.get_device_name() if CUDA else "cpu"
     threads = torch.get_num_threads()
     print(f"{name}, torch {torch.__version__}, {threads} threads, {os.cpu_count()} cores")
