@@ -115,7 +115,7 @@ def _sites(
 
     Where measures are left out, the caption says so between its two parts.
     """
-    several, regimes = rows.model.nunique() > 1, names[0].startswith("trace")
+    several, regimes = rows.model.nunique() > 1, names[0] in ("trace", "trace_on_data")
     beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}  # of block i with layer i
     mine = rows[rows.measure.isin(names)].assign(line=rows.kind.replace(beside))
     lines: list[tuple[str, ...]] = []
