@@ -130,6 +130,7 @@ def readings(x: Array, origin: Origin, previous: Array | None, first: Array | No
         "rankme": _exp_entropy(values),
         "stable_rank": (values**2).sum() / values.max() ** 2,
         "top_share": power.max() / power.sum(),
+        "spectral_exponent": _exponent(power),
         "intra_similarity": inside,
         "intra_similarity_adjusted": inside - between,
         "rank_residual": float(np.mean([_residual(x[label == s]) for s in np.unique(label)])),
@@ -264,6 +265,14 @@ def _isoscore_star(x: Array) -> float:
     shrunk = 0.8 * spread + 0.2 * np.trace(spread) / width * np.eye(width)
     ratio = np.trace(shrunk) ** 2 / (shrunk**2).sum()
     return float((ratio - 1) / (width - 1))
+
+
+def _exponent(power: Array) -> float:
+    """Numpy weighs residuals, not their squares: by 1/√k."""
+    rank = np.arange(4, 101)[: max(0, int((power > 1e-10 * power.max()).sum()) - 3)]
+    if len(rank) < 2:
+        return np.nan
+    return float(-np.polyfit(np.log(rank), np.log(power[rank - 1]), 1, w=rank**-0.5)[0])
 
 
 def _massive(x: Array) -> int:

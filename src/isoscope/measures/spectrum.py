@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from isoscope.geometry import spectrum
@@ -40,6 +41,24 @@ def stable_rank(values: Tensor) -> float:
 def top_share(values: Tensor) -> float:
     """Share of the largest value in the sum of a spectrum."""
     return float(values.max() / values.sum())
+
+
+def exponent(values: Tensor) -> float:
+    """Minus the slope of a spectrum on its ranks, both as logarithms; NaN for fewer than two in the range."""
+    some = values.flip(0)[spectrum.FIRST_RANK - 1 : spectrum.LAST_RANK]
+    some = some[some > spectrum.LEAST_SHARE * values[-1]].log()
+    if len(some) < 2:
+        return math.nan
+    rank = torch.arange(len(some)).double() + spectrum.FIRST_RANK
+    apart = rank.log() - (rank.log() / rank).sum() / (1 / rank).sum()
+    return -float((apart * some / rank).sum() / (apart**2 / rank).sum())
+
+
+def _exponent(record: Moments) -> Reading:
+    found = _of_spread(exponent)(record)
+    if found.known or found.note not in ("", _few(record)):
+        return found
+    return undefined(record.n, f"needs {spectrum.FIRST_RANK + 1} eigenvalues that are not zero")
 
 
 def _of_spread(reading: Callable[[Tensor], float]) -> Callable[[Moments], Reading]:
@@ -241,5 +260,21 @@ MEASURES = (
         null=_SIMULATED,
         source="Ethayarajh 2019 (MEV)",
         bounds=(0.0, 1.0),
+    ),
+    _measure(
+        name="spectral_exponent",
+        read=_exponent,
+        definition=spectrum.spectral_exponent,
+        title="spectral exponent α",
+        formula="λ_k ∝ k^−α: minus the slope of log λ_k on log k, k from 4 to 100, weighted by 1/k",
+        says="How fast the variance falls from one principal direction to the next: 0 for a round cloud. "
+        "Above 1 the first directions hold most of the variance, however many there are.",
+        misleads="A line is fitted whatever the shape of the spectrum, and the three largest eigenvalues "
+        "do not enter. With few vectors it reads too high; see the null. Of fewer than 100 eigenvalues all "
+        "from rank 4 on are used, so compare clouds of one width.",
+        null=_SIMULATED,
+        source="Stringer et al. 2019; Agrawal et al. 2022 (α-ReQ)",
+        bounds=(0.0, math.inf),
+        extra=True,
     ),
 )
