@@ -32,11 +32,12 @@ TOY = {
     "page.py": "from isoscope.show.charts import Chart, Series\n"
     "from isoscope.show.figures.panels import Panel\n"
     "from isoscope.show.measures import Family\n"
+    "from isoscope.show.page.content import Content\n"
     "from isoscope.show.page.section import Section\n"
     "CHART = Chart('toys', 'toy', 'number', [Series('toy', [1.0, 2.0], [1.0, 2.0])])\n"
-    "def page_of(folder):\n    return f'<p>{folder.frame().value.sum():g} toys</p>'\n"
-    "def sections_of(folder):\n"
-    "    return [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n",
+    "def content_of(folder):\n"
+    "    sections = [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n"
+    "    return Content(sections, lambda: f'<p>{folder.frame().value.sum():g} toys</p>')\n",
     "screen.py": "from isoscope.kinds.screen import Screen, Table, headed\n"
     "def screen_of(folder, width):\n"
     "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
@@ -86,7 +87,7 @@ def test_a_kind_that_is_not_in_the_table_is_shown_as_any_measured_run(toy: RunFo
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_name_of_the_table_is_there(kind: Kind) -> None:
-    functions = ("page:page_of", "page:sections_of", "screen:screen_of")
+    functions = ("page:content_of", "screen:screen_of")
     assert all(callable(named(f"{kind.home}.{each}")) for each in functions)
     assert all(told["title"] for told in kind.explains().values())
 

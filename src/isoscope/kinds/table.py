@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from isoscope.kinds.screen import Screen
     from isoscope.results.store import RunFolder
-    from isoscope.show.page.printed import Sections
+    from isoscope.show.page.content import Content
 
 Explained = Mapping[str, Mapping[str, object]]
 """An explanation by name of a number: title, formula, what it says and how it misleads."""
@@ -30,7 +30,7 @@ def named(name: str) -> Any:
 class Kind:
     """A kind of run; its modules are imported when something of it is shown.
 
-    `home` is the package whose `page` has `page_of` and `sections_of` and whose `screen` has `screen_of`.
+    `home` is the package whose `page` has `content_of` and whose `screen` has `screen_of`.
     `told` names the explanations of numbers that are no `Measure`: a mapping, or a function that gives one.
     `prints` are the names of the figures that are written beside the page, as patterns.
     """
@@ -40,13 +40,9 @@ class Kind:
     told: str = ""
     prints: tuple[str, ...] = ()
 
-    def page(self, folder: RunFolder) -> str:
-        """The text of `report.html`."""
-        return cast("str", named(f"{self.home}.page:page_of")(folder))
-
-    def sections(self, folder: RunFolder) -> Sections:
-        """The sections of the page, from which the figures for print are made."""
-        return cast("Sections", named(f"{self.home}.page:sections_of")(folder))
+    def content(self, folder: RunFolder) -> Content:
+        """What is shown of a run: the sections of its page, and the text of `report.html`."""
+        return cast("Content", named(f"{self.home}.page:content_of")(folder))
 
     def screen(self, folder: RunFolder, width: int) -> Screen:
         """The output of a terminal of this width."""

@@ -19,7 +19,8 @@ from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, PAPER, Pair
 from isoscope.show.figures.curves import Dot, number_told, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.section import Section, section
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import section
 from isoscope.show.say.shapes import percent
 
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
@@ -41,15 +42,7 @@ _ROOM = 0.055  # of the axis, kept free on the right for each letter of the long
 _QUANTILES = "line: 98 % of pairs; pale bar: 90 %; bar: half of them; tick: the median"
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    from isoscope.show.page.page import page  # charts are made without a renderer
-
-    said = headline(findings_of(folder))
-    return page(folder.run, folder.frame(), folder.facts(), sections=sections_of(folder), said=said)
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
+def content_of(folder: RunFolder) -> Content:
     """Cosines, what to do, causes, and the numbers of every space."""
     found, told = findings_of(folder), folder.run.measures
     said, spaces = advice(found), (found.before, *found.after)
@@ -58,7 +51,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
         numbers = {each.label: getattr(each, field) for each in spaces}
         ladders.append(numbers_panel(numbers, (MEASURES[field],), heading, remark, write))
     asks = "Where do they lie, now and after each repair?"
-    return [
+    sections = [
         *section("space", "Cosines", asks, [cosine_panel(spaces)], told, words=_listed(said, "space"),
                  key=_KEY, wordy=True),
         *section("do", PARTS["do"], "", (), told, words=_listed(said, "do", "unknown"), wordy=True),
@@ -66,6 +59,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
                  words=_listed(said, "cause"), wordy=True),
         *section("repair", "What each repair would change", _SHOWN_OF, ladders, told, key=_KEY),
     ]  # fmt: skip
+    return content(folder, sections, headline(found))
 
 
 def _listed(said: Sequence[Said], *parts: str) -> str:

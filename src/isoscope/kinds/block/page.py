@@ -18,7 +18,8 @@ from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, Pair, sequence
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import title_of
-from isoscope.show.page.section import Section, panel_of, section
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import panel_of, section
 
 _PASSED = "iterated"
 _ENDS = {0: "enters", 1: "leaves"}
@@ -34,16 +35,7 @@ _HOW = (
 )
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    from isoscope.show.page.page import page  # charts are made without a renderer
-
-    rows = folder.frame()
-    said = finding(over_seeds(rows))
-    return page(folder.run, rows, folder.facts(), sections=sections_of(folder), said=said)
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
+def content_of(folder: RunFolder) -> Content:
     """What enters and leaves, attention, sub-layers, norms under many passes, histograms of the scores."""
     rows, points, facts, told = folder.frame(), folder.points(), folder.facts(), folder.run.measures
     lines, of_norms = over_seeds(rows), finding_of_norms(rows)
@@ -74,7 +66,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
         for norm in norms
         for series, title in _SCORES.items()
     ]
-    return [
+    sections = [
         *section("attention", "Attention", "What does a common bias of its inputs make of it?", attention,
                  told, words=_HOW, key=key, explained=_ATTENTION),
         *section("ends", "In and out", "What does it make of the vectors?", ends, told,
@@ -85,6 +77,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
                  words=of_norms, explained=()),
         *section("scores", "Scores", "How are they spread, in one sequence?", scores, told, explained=()),
     ]  # fmt: skip
+    return content(folder, sections, finding(lines))
 
 
 def _at(lines: pd.DataFrame, kind: str, layer: int, measure: str) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from isoscope.show.charts import Chart, Ground, Hover, Series, turned
 from isoscope.show.colours import GRID, Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told
+from isoscope.show.page.content import Content, content
 from isoscope.show.page.section import Section, panel_of, section
 
 _DOTS = (
@@ -28,19 +29,11 @@ _DOTS = (
 _SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the headline, so they stand first
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    from isoscope.show.page.page import page  # charts are made without a renderer
-
+def content_of(folder: RunFolder) -> Content:
+    """The sections, and their page without rows of weights: there are many models'."""
     rows, found, told = folder.frame(), say.fitted(folder), folder.run.measures
-    rows = rows[rows["kind"] != "query_key"]  # of many models' weights the sections of one would be a blur
-    sections, said = contrast_sections(found, told), say.finding(found.differences, found.arms, told)
-    return page(folder.run, rows, folder.facts(), sections=sections, said=said)
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
-    """The sections of the page."""
-    return contrast_sections(say.fitted(folder), folder.run.measures)
+    said = say.finding(found.differences, found.arms, told)
+    return content(folder, contrast_sections(found, told), said, rows[rows["kind"] != "query_key"])
 
 
 def contrast_sections(found: Fitted, told: Told) -> list[Section]:

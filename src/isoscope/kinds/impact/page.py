@@ -18,7 +18,8 @@ from isoscope.show.colours import Pair
 from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.figures.panels import Panel
 from isoscope.show.measures import Told, title_of
-from isoscope.show.page.section import Section, panel_of, section, section_of
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import panel_of, section, section_of
 from isoscope.show.readings import unique
 
 _CHANCE = "Of twenty intervals that should hold 0, one does not by chance."
@@ -33,17 +34,7 @@ Looks = Mapping[str, tuple[Pair, str, str]]
 """The colour, mark and dash of the vectors as they are and of every repair."""
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    from isoscope.show.page.page import page  # charts are made without a renderer
-
-    rows = impact.ordered(folder)
-    shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
-    said = impact.headline(impact.effects(rows), folder.run.measures)
-    return page(folder.run, shown, folder.facts(), sections=sections_of(folder), said=said)
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
+def content_of(folder: RunFolder) -> Content:
     """Arrows, changes site by site, then the geometry along the layers."""
     rows, told = impact.ordered(folder), folder.run.measures
     found = impact.effects(rows)
@@ -68,7 +59,9 @@ def sections_of(folder: RunFolder) -> list[Section]:
         )  # fmt: skip
     scored = [m for m in rows["measure"].unique() if told.get(m, {}).get("family") == "impact"]
     cloud = rows[~rows["measure"].isin(scored)]
-    return sections + [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
+    sections += [made for name in _GEOMETRY if (made := section_of(cloud, told, None, name))]
+    shown = rows.assign(note=rows["note"].where(rows["about"].fillna("") == "", ""))
+    return content(folder, sections, impact.headline(found, told), shown)
 
 
 def arrows(found: Sequence[Effect], looks: Looks, told: Told) -> list[Chart]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from isoscope.results.store import RunFolder
-from isoscope.show.page import page as rows_page
-from isoscope.show.page.printed import Sections
+from isoscope.show.page.content import Content
+from isoscope.show.page.page import page, sections_of
+from isoscope.show.page.training import training_of
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    return rows_page.page(folder.run, folder.frame(), folder.facts(), folder.points())
-
-
-def sections_of(folder: RunFolder) -> Sections:
-    """The sections of the page."""
-    return rows_page.sections_of(folder.run, folder.frame(), folder.facts(), folder.points())
+def content_of(folder: RunFolder) -> Content:
+    """The sections of the rows that are in the folder now, and their page."""
+    run, rows, facts, points = folder.run, folder.frame(), folder.facts(), folder.points()
+    sections = sections_of(run, rows, points, training_of(run, rows, facts))
+    return Content(sections, partial(page, run, rows, facts, points, sections=sections))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from isoscope.kinds.reproduce.screen import claims_of
 from isoscope.papers.claims import called
@@ -17,6 +18,7 @@ from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import prepared
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
+from isoscope.show.page.content import Content
 from isoscope.show.page.markup import coded, rendered
 from isoscope.show.page.section import Explanation, Section, explanations, section
 
@@ -39,18 +41,13 @@ class Drawn:
     explained: tuple[Explanation, ...]
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    return paper_page(folder.run, *claims_of(folder), folder.facts())
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
-    """A section per claim that has something to draw."""
-    made: list[Section] = []
-    for each in claims_of(folder)[1]:
-        title, told = each.claim.title, folder.run.measures
-        made += section(each.claim.name, title, f"{title}: {each.verdict.word}", _panels(each), told)
-    return made
+def content_of(folder: RunFolder) -> Content:
+    """A section per claim that has something to draw, and the page of the paper."""
+    run, (paper, found), made = folder.run, claims_of(folder), list[Section]()
+    for each in found:
+        title, name = each.claim.title, each.claim.name
+        made += section(name, title, f"{title}: {each.verdict.word}", _panels(each), run.measures)
+    return Content(made, partial(paper_page, run, paper, found, folder.facts()))
 
 
 def paper_page(

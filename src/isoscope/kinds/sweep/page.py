@@ -24,7 +24,7 @@ from isoscope.show.figures.step_axis import StepAxis
 from isoscope.show.figures.trajectories import Depths
 from isoscope.show.measures import FAMILIES, Family, family_of, how_shown, in_order, name_of
 from isoscope.show.page import page as rows_page
-from isoscope.show.page.printed import Sections
+from isoscope.show.page.content import Content
 from isoscope.show.page.section import WEIGHED, Section, explanations, is_weighed, trained_section
 from isoscope.show.page.training import Mark, Swept, Training, marked, step_panel, training
 from isoscope.show.readings import QUERY_KEY, SiteReading, unique
@@ -42,16 +42,18 @@ _VOCABULARY = (  # measures of other families that its section shows first; all 
 _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
+def content_of(folder: RunFolder) -> Content:
+    """The sections along the steps, or where there is only one those of any measured run, and their page."""
     read = read_sweep(folder)
     run, of = folder.run, read.of
     swept = Swept(
         None, read.findings, tuple(sorted(of.failed.items())), read.examined, len(of.units), of.total, "",
         ordered=len(of.steps) >= _ENOUGH and not of.numbered, signs=tuple(SIGNS.items()),
     )  # fmt: skip
-    sections, spoken = None, read.rows
-    if len(of.steps) > 1:
+    spoken = read.rows
+    if len(of.steps) < 2:
+        sections = rows_page.sections_of(run, read.rows, None, None)
+    else:
         along = training(read.rows, read.facts, run.measures, read.axis)
         sections = list(_sections(along, read))
         spoken = along.spoken[~along.spoken["kind"].map(is_weighed).astype(bool)]
@@ -60,15 +62,8 @@ def page_of(folder: RunFolder) -> str:
         spoken = trusted if trusted["step"].nunique() > 1 else spoken
         swept = replace(swept, training=along, about=_about(along.axis, read))
     said = opening(of, read.findings, read.examined) + (f" {headline(spoken)}" if len(spoken) else "")
-    return rows_page.page(run, read.rows, _few(read), None, sections=sections, said=said, swept=swept)
-
-
-def sections_of(folder: RunFolder) -> Sections:
-    """The sections of the page: along the steps, or where there is only one those of any measured run."""
-    read, run = read_sweep(folder), folder.run
-    if len(read.of.steps) > 1:
-        return list(_sections(training(read.rows, read.facts, run.measures, read.axis), read))
-    return rows_page.sections_of(run, read.rows, read.facts)
+    page = partial(rows_page.page, run, read.rows, _few(read))
+    return Content(sections, partial(page, sections=sections, said=said, swept=swept))
 
 
 def _sections(of: Training, read: SweepRows) -> Iterator[Section]:

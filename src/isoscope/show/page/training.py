@@ -159,6 +159,11 @@ def is_training(run: Run, rows: pd.DataFrame, looks: int = 2) -> bool:
     return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() >= looks
 
 
+def training_of(run: Run, rows: pd.DataFrame, facts: course.Facts) -> Training | None:
+    """The training that a run is of; None where it is of none."""
+    return training(rows, facts, run.measures) if is_training(run, rows) else None
+
+
 def training(rows: pd.DataFrame, facts: course.Facts, told: Told, axis: StepAxis | None = None) -> Training:
     """Settle the steps that are drawn, which are those of `axis` where one is given, and read their sites."""
     own = probed(rows)
