@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from isoscope.kinds.report import write
-from isoscope.kinds.sweep.marks import switchable
-from isoscope.kinds.sweep.page import MOST_UNITS, _sections, content_of
+from isoscope.kinds.sweep.page import MOST_UNITS, _sections, content_of, switchable
 from isoscope.kinds.sweep.rows import by_step, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame

@@ -65,5 +65,5 @@ def sections_of(
     make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
     first = ["directions", "training"] if of else []  # what the headline speaks of, then the loss
     named = unique([*first, *FAMILIES, *families])
-    families = [section for family in named if family != "health" and (section := make(family))]
-    return [*weighed, *families]
+    found = [section for family in named if family != "health" and (section := make(family))]
+    return [*weighed, *found]
