@@ -22,9 +22,8 @@ from isoscope.show.figures.panels import Panel
 from isoscope.show.page.content import Content
 from isoscope.show.page.section import Explanation, Section, explanations, section
 
-_COLOURS = {True: "green", False: "red", None: "yellow"}
 _COLUMNS = headed(("claim", "expected", "found", "verdict"), folds=True)
-_SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
+_SIGNS = {True: ("✓", "held", "green"), False: ("✗", "turned", "red"), None: ("?", "open", "yellow")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
 _SHOWN_ELSEWHERE = ("notes", "title", "expected", "said", "verdict")
 Key = dict[str, tuple[Pair, str]]
@@ -42,8 +41,8 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     _, found = claims_of(folder)
     lines, verdicts, said = [], [], headline(found)
     for claim, verdict in ((each.claim, each.verdict) for each in found):
-        word = Cell(verdict.word, _COLOURS[verdict.held])
-        lines.append((claim.title, claim.expected, verdict.said, word))
+        *_, colour = _SIGNS[verdict.held]
+        lines.append((claim.title, claim.expected, verdict.said, Cell(verdict.word, colour)))
         told = {"claim": claim.name, "expected": claim.expected, "verdict": verdict.word}
         verdicts.append({**told, "found": f"{verdict.said} {verdict.details}".strip()})
     table = Table(_COLUMNS, tuple(lines), rules=frozenset(range(1, len(found))))
@@ -100,5 +99,5 @@ def _drawn(each: Judged, run: Run, noted: object) -> Drawn:
     reasons = [f"{called(model, revision)}: {why}" for model, revision, why in places]
     remarks = list(dict.fromkeys([*map(str, noted if isinstance(noted, list) else []), *reasons]))
     told = {**vars(each.claim), **vars(each.verdict), "word": each.verdict.word, "notes": remarks}
-    explained, sign = explanations(each.claim.measures, run.measures), _SIGNS[each.verdict.held]
-    return Drawn(told, *sign, tuple(zip(panels, keys, strict=True)), shared, explained)
+    explained, (sign, mood, _) = explanations(each.claim.measures, run.measures), _SIGNS[each.verdict.held]
+    return Drawn(told, sign, mood, tuple(zip(panels, keys, strict=True)), shared, explained)

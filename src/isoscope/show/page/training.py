@@ -173,13 +173,16 @@ def training(rows: pd.DataFrame, facts: course.Facts, told: Told, axis: StepAxis
 
 
 def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list[Panel]]:
-    """The measures that are drawn, and their large and small panels."""
+    """The measures that are drawn, of several forms of a thing one; and their large and small panels."""
     kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION)
     by_measure: dict[str, list[SiteReading]] = {}
     for r in of.readings:
         if r.kind in kinds and family_of(r.measure, of.told) == family:
             by_measure.setdefault(r.measure, []).append(r)
-    named = sorted(_drawn(by_measure, family), key=lambda m: m != _FIRST.get(family))
+    found = [m for m, own in by_measure.items() if any(r.known for r in own)]
+    found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in by_measure[m] if r.known)]
+    drawn = [m for m in in_order(found, family) if how_shown(m).instead not in found or m in _DRAWN_ANYWAY]
+    named = sorted(drawn, key=lambda m: m != _FIRST.get(family))
     wide = [m for m in named if how_shown(m).beside not in named][: _MAPPED.get(family, 2)]
     panels: dict[bool, list[Panel]] = {True: [], False: []}
     for measure in named:
@@ -191,13 +194,6 @@ def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list
                 panel = step_panel(shown, of.axis, of.places, of.told, mapped=mapped, kind=kind)
                 panels[mapped].append(marked(panel, of.axis, of.marks))
     return named, panels[True], panels[False]
-
-
-def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:
-    """The measures that are drawn, in order: without values none, and one of several forms of a thing."""
-    found = [m for m, own in there.items() if any(r.known for r in own)]
-    found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in there[m] if r.known)]
-    return [m for m in in_order(found, family) if how_shown(m).instead not in found or m in _DRAWN_ANYWAY]
 
 
 def step_panel(
