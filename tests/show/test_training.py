@@ -165,7 +165,7 @@ def test_an_alarm_that_stays_on_is_told_once_with_how_often() -> None:
     found = watch(rows, facts(STEPS, given))
     assert found is not None
     assert [(a.step, a.site, a.times) for a in found.told] == [(25, "layer.2", 3), (100, "layer.3", 1)]
-    assert [(m.step, m.new) for m in found.marks] == [(25, True), (100, False)]
+    assert [(m.x, m.line) for m in found.marks] == [(25, True), (100, False)]
 
 
 def test_no_alarm_is_said_with_what_was_on_watch_and_what_was_not() -> None:

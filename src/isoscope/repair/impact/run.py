@@ -128,5 +128,5 @@ def _run_of(
     if spoken is not None:
         question["text"] = {"judged": spoken.judged.facts(), "fitted": spoken.fitted.facts()}
         scores.append(("perplexity", spoken.name))
-    run = new_run("impact", model.name, question, describe(torch.eye(3), measures=SHOWN).measures)
-    return replace(run, measures={**run.measures, **explanations(scores)})
+    measured = describe(torch.eye(3), measures=SHOWN).measures
+    return new_run("impact", model.name, question, measured, explanations(scores))

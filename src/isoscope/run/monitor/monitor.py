@@ -114,13 +114,9 @@ class Monitor:
             )
             self._share = self._ranks.share(self._probe.batches, whole=self._probe.whole)
         self._idle = self._share.behind if is_sharded(self._source.module) else 0
-        run = new_run(
-            "training",
-            f"{self._source.name} in training",
-            {"model": self._source.name, **self._probe.facts(), **(about or {})},
-            self._probe.measures,
-        )
-        self._run = replace(run, measures={**run.measures, **EXPLANATIONS})
+        title = f"{self._source.name} in training"
+        question = {"model": self._source.name, **self._probe.facts(), **(about or {})}
+        self._run = new_run("training", title, question, self._probe.measures, EXPLANATIONS)
         self._kept = self._opened(out, resume=resume)
 
     def step(self, step: int, values: Values | None = None) -> None:

@@ -68,10 +68,10 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        heads = [
-            [*head, [list(map(line, panel)) for panel in points] if isinstance(points, list) else points]
-            for head, points in self.heads.items()
-        ]
+        heads: list[list[object]] = []
+        for at, points in self.heads.items():
+            own = [list(map(line, panel)) for panel in points] if isinstance(points, list) else points
+            heads.append([*at, own])
         first = list(self.heads).index(self.first)
         return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
 
