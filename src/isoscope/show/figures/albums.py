@@ -68,12 +68,15 @@ class Album(Generic[Points]):
 
     def data(self) -> dict[str, object]:
         """What the page carries: a head is its name and its points, lists of them packed."""
-        heads: list[list[object]] = []
-        for at, points in self.heads.items():
-            own = [list(map(line, panel)) for panel in points] if isinstance(points, list) else points
-            heads.append([*at, own])
-        first = list(self.heads).index(self.first)
+        first, heads = list(self.heads).index(self.first), _packed(self.heads)
         return {"units": self.units, "kinds": self.kinds, "first": first, "heads": heads}
+
+
+def _packed(heads: Mapping[Head, list[Line] | dict[str, Line]]) -> list[list[object]]:
+    return [
+        [*head, [list(map(line, panel)) for panel in points] if isinstance(points, list) else points]
+        for head, points in heads.items()
+    ]
 
 
 def fitting(points: pd.DataFrame, most: int) -> list[str]:
