@@ -115,9 +115,12 @@ def not_a_number(rows: pd.DataFrame) -> Alarm | None:
     if not clean and len(seen) > 1:
         return None
     step = int(next(step for step in seen if not clean or step > clean[-1]))
-    # along the way of the data: what enters, the attention of block 1, what leaves it, … the output
-    way = {row: (inf if row.layer is None else row.layer, "attention" not in row.kind) for row in bad}
-    first = min((row for row in bad if row.step == step), key=way.__getitem__)
+
+    def way(row: _Layer) -> tuple[float, bool]:
+        """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
+        return inf if row.layer is None else row.layer, "attention" not in row.kind
+
+    first = min((row for row in bad if row.step == step), key=way)
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
     if min(broken) < step:
         begun = f"again at step {step}, beginning at {first.site}"
