@@ -67,8 +67,7 @@ def impact(
         split = hold_apart(Split(fitted, _apart(tasks)), leave_out=leave_out)
     loaded = load(str(model), device=device)
     if tasks:
-        options = (layers, pool, max_length, batch_size)
-        inputs = open_inputs(loaded, split.texts, *options)
+        inputs = open_inputs(loaded, split.texts, layers, pool, max_length, batch_size)
         split = hold_apart(split, leave_out=leave_out, keys=inputs.keys)
         refuse_too_many(recipes, [inputs.found.width(site) for site in inputs.sites])
     if text is not None:
