@@ -24,7 +24,7 @@ ABOVE = {  # room: the rooms it may import
     "stats": {"geometry", "kernels"},
     "measures": {"errors", "geometry", "kernels", "results", "stats"},
     "models": {"errors", "sites", "data"},
-    "show": {"errors", "formatting", "results"},
+    "show": {"errors", "formatting", "results", "sites"},
 }
 ABOVE["run"] = {*ABOVE}
 ABOVE["sweeps"] = ABOVE["lab"] = {*ABOVE["run"], "run"} - {"show"}
@@ -211,6 +211,11 @@ def loaded_after(code: str) -> set[str]:
         ("import isoscope.results.store, isoscope.show.say.words", {"torch", "plotly", "transformers"}),
         ("import isoscope.run.observe.observe, isoscope.lab.train.demo", {"plotly", "ray", "transformers"}),
         ("import isoscope.papers.table", {"plotly", "matplotlib", "ray"}),
+        (
+            "import isoscope.kinds.measure.shown, isoscope.kinds.sweep.page, isoscope.kinds.advise.page, "
+            "isoscope.kinds.impact, isoscope.kinds.contrast, isoscope.lab.contrast.fit",
+            {"torch", "plotly", "matplotlib"},
+        ),
         ("import isoscope.run.measure", {"scipy.stats", "scipy.integrate", "sklearn", "transformers"}),
     ],
 )

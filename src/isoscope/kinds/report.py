@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -84,7 +83,7 @@ def write(folder: RunFolder) -> Written:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
         for name, one in figures(folder, content).items() if kind.prints else ():
-            if any(fnmatch(name, pattern) for pattern in kind.prints):
+            if {"*", name}.intersection(kind.prints):
                 drawn |= {f"{name}.{suffix}": one.bytes(suffix, "double") for suffix in FORMATS}
     except (ImportError, IsoscopeError) as reason:
         notes.append(f"no figure was written: {reason}")

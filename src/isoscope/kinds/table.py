@@ -20,9 +20,9 @@ Explained = Mapping[str, Mapping[str, object]]
 """An explanation by name of a number: title, formula, what it says and how it misleads."""
 
 
-def named(name: str) -> Any:
+def named(address: str) -> Any:
     """The object "module:name"."""
-    module, _, attribute = name.partition(":")
+    module, _, attribute = address.partition(":")
     return getattr(import_module(module), attribute)
 
 
@@ -32,7 +32,7 @@ class Kind:
 
     `home` is the module that has `content_of` and `screen_of`.
     `told` names the explanations of numbers that are no `Measure`: a mapping, or a function that gives one.
-    `prints` are the names of the figures that are written beside the page, as patterns.
+    `prints` are the names of the figures that are written beside the page, or "*" for all.
     """
 
     name: str
@@ -60,7 +60,6 @@ KINDS = (
     Kind("weights", told="isoscope.measures.on_data:EXPLANATIONS"),
     Kind("compare", told="isoscope.run.compare:EXPLANATIONS"),
     Kind("training", told="isoscope.run.monitor.gradients:EXPLANATIONS"),
-    Kind("demo"),
     Kind("sweep", "isoscope.kinds.sweep.page", "isoscope.sweeps.together.explained:EXPLANATIONS",
          ("steps", "clouds")),
     Kind("contrast", "isoscope.kinds.contrast", "isoscope.lab.contrast.trial:told_besides",

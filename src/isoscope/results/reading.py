@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from isoscope.formatting import short, spread
 
@@ -26,6 +27,11 @@ class Reading:
     tag: str = ""
     p: float = math.nan
 
+    @staticmethod
+    def of(line: Any) -> Reading:
+        """The reading in a line of a table with the columns value, n, low and high."""
+        return Reading(float(line["value"]), int(line["n"]), low=float(line["low"]), high=float(line["high"]))
+
     @property
     def known(self) -> bool:
         """Whether the value is finite."""
@@ -47,6 +53,14 @@ class Reading:
     def below(self, level: float) -> bool:
         """Whether the whole interval lies below a level; False without an interval."""
         return self.bounded and self.high < level
+
+    def excludes(self, level: float) -> bool:
+        """Whether there is an interval and the level lies outside it."""
+        return self.above(level) or self.below(level)
+
+    def meets(self, start: float, end: float) -> bool:
+        """Whether the interval has more than an end in common with this span."""
+        return self.bounded and self.low < end and self.high > start
 
     @property
     def interval(self) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from isoscope.formatting import capital
+
 Told = Mapping[str, Mapping[str, object]]  # what a run tells of its measures: `run.measures`
 Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, signed"]
 
@@ -19,7 +21,9 @@ Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, 
 class Family:
     """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads.
 
-    Along steps other maps are drawn where they are named in `over_steps`.
+    `others` are measures of other families that it shows as well. Along steps other maps are drawn where they
+    are named in `over_steps`, and of the `others` those in `along`; `first` stands first there, and as many
+    measures as `wide` says are drawn large.
     """
 
     heading: str
@@ -28,6 +32,10 @@ class Family:
     folded: bool = False
     maps: tuple[str, ...] = ()
     over_steps: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
+    first: str = ""
+    wide: int = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,9 @@ class Shown:
     interval: bool = True  # the terminal shows it
     bare: bool = False  # in the terminal without the null, which is 1 or near 0
     count: bool = False  # the terminal writes it as a whole number
+    least: float = 0.0  # a smaller value is what rounding left of 0
+    alarm: str = ""  # what reads it while a model trains; along steps it is drawn in any case
+    worst: Literal["max", "min"] = "max"  # the end that wants a look
 
 
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
@@ -75,11 +86,11 @@ FAMILIES: dict[str, Family] = {
                              interval=False),
         "rogue_contribution": Shown(scale="Cosines", note_is_value=True),
         "cosine_variance": Shown(scale="Cosines"),
-    }),
+    }, wide=1),
     "drift": Family("Drift", "Is the cloud centred on the origin?", {
-        "relative_drift": Shown(heading="relative\ndrift", bare=True),
+        "relative_drift": Shown(heading="relative\ndrift", bare=True, least=1e-5),
         "mean_norm": Shown(heading="mean\nnorm", interval=False),
-        "drift": Shown(instead="relative_drift", heading="drift", bare=True),
+        "drift": Shown(instead="relative_drift", heading="drift", bare=True, least=1e-5),
     }),
     "spectrum": Family("Spectrum", "How many directions carry the variance?", {
         "participation_ratio_split": Shown(scale=_USED, heading="dimensions\n(PR split)", interval=False),
@@ -93,12 +104,12 @@ FAMILIES: dict[str, Family] = {
     }),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
         "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", heading="attention\nentropy",
-                                    interval=False, bare=True),
+                                    interval=False, bare=True, alarm="entropy_collapse", worst="min"),
         "sink_mass": Shown(panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest",
                            heading="sink mass", interval=False),
         "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS), "effective_keys": Shown(),
         "score_std": Shown(), "attended_distance": Shown(), "entropy": Shown(instead="normalised_entropy"),
-        "largest_score": Shown(instead="score_std"), "attention_mass": Shown(),
+        "largest_score": Shown(instead="score_std", alarm="score_growth"), "attention_mass": Shown(),
     }, maps=("normalised_entropy", "sink_mass")),
     "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
@@ -107,15 +118,16 @@ FAMILIES: dict[str, Family] = {
         "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM), "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
-        "drift_share": Shown(null="chance", heading="drift\nshare", interval=False, bare=True),
+        "drift_share": Shown(null="chance", heading="drift\nshare", interval=False, bare=True,
+                             alarm="drift_takes_over"),
         "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
         "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
         "cross_term": Shown(), "entropy_without_drift": Shown(instead="normalised_entropy_without_drift"),
     }, maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
-       over_steps=("drift_share", "sink_mass_without_drift")),
-    "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
+       over_steps=("drift_share", "sink_mass_without_drift"), first="drift_share"),
+    "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}, wide=0),
     "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
         **_shared("Relative drift of queries and keys", query_relative_drift="queries",
                   key_relative_drift="keys"),
@@ -141,7 +153,7 @@ FAMILIES: dict[str, Family] = {
     }, folded=True),
     "sequences": Family("Sequences", "How alike are the vectors of one sequence?", {
         "intra_similarity_adjusted": Shown(), "intra_similarity": Shown(instead="intra_similarity_adjusted"),
-        "rank_residual": Shown(),
+        "rank_residual": Shown(alarm="rank_collapse", worst="min"),
     }, folded=True),
     "layers": Family("Layers", "Where does the arrangement change?", {
         **_shared("CKA with another layer", cka_previous="the previous layer", cka_first="the first layer"),
@@ -165,11 +177,11 @@ FAMILIES: dict[str, Family] = {
         "frobenius": Shown(colours="unbounded", heading="‖W‖"), "symmetric_share": Shown(),
         "propagation_agreement": Shown(colours="signed", note_is_value=True,
                                        heading="ρ(t) and attention\n(Spearman)"),
-        "softmax_agreement": Shown(null="random weights", note_is_value=True),
+        "softmax_agreement": Shown(null="other heads", note_is_value=True),
         "regime_density": Shown(null="even", note_is_value=True), "walk_slope": Shown(null="standing still"),
         "spectrum_mean": Shown(instead="trace", heading="mean\neigenvalue"),
-        "spectrum_variance": Shown(null="random weights", heading="variance of\neigenvalues"),
-        "spectral_norm": Shown(null="random weights"), "query_key_rank": Shown(null="random weights"),
+        "spectrum_variance": Shown(null="random W", heading="variance of\neigenvalues"),
+        "spectral_norm": Shown(null="random W"), "query_key_rank": Shown(null="random W"),
         "key_bias_norm": Shown(),
         "trace_on_data": Shown(instead="trace", note_is_value=True, heading="tr W"),
         "frobenius_on_data": Shown(instead="frobenius", heading="‖W‖"),
@@ -178,7 +190,15 @@ FAMILIES: dict[str, Family] = {
     }, maps=("trace", "frobenius", "symmetric_share", "propagation_agreement")),
     "vocabulary": Family("Vocabulary", "Do the rows of the matrices point the same way?", {
         **_plain("frequency_norm_correlation", "frequency_drift_correlation"),
-    }),
+    }, wide=0, others=(
+        "mean_cosine", "mean_cosine_between", "relative_drift", "drift", "mean_norm", "isoscore",
+        "participation_ratio", "effective_rank", "top_share", "partition_isotropy_unit", "partition_isotropy",
+        "partition_isotropy_one_sign", "partition_isotropy_first", "partition_isotropy_second",
+        "partition_isotropy_float32", "singular_entropy",
+    ), along=(
+        "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
+        "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
+    )),
     "norm": Family("The final norm", "What do its weights do to the cloud?", {
         "norm_weight_size": Shown(heading="‖γ‖/√d"),
         "norm_weight_outliers": Shown(heading="outliers\nof γ", count=True),
@@ -187,11 +207,14 @@ FAMILIES: dict[str, Family] = {
         "weight_vocabulary_cosine": Shown(heading="cos(γ, mean\nof vocabulary)"),
         "bias_cancels": Shown(heading="cos(β,\n−E[γ⊙x̂])"),
         "drift_removed_by_bias": Shown(heading="drift\nβ removes"),
-    }),
+    }, wide=0, others=("mean_cosine_between", "relative_drift", "isoscore", "mean_cosine",
+                       "partition_isotropy_unit", "mean_norm")),
     "live": Family("Batches that trained", "What do they show, dropout and all, and where do their gradients "
-                   "pull?", folded=True),
+                   "pull?", _plain("query_gradient_share", "key_gradient_share"), folded=True,
+                   others=("normalised_entropy", "mean_cosine_between")),
     "health": Family("Health", "What was left out?", {
-        **_plain("not_finite", "zero_vectors", "not_finite_rows", "blind_rows"),
+        "not_finite": Shown(alarm="not_a_number"), "zero_vectors": Shown(),
+        "not_finite_rows": Shown(alarm="not_a_number"), "blind_rows": Shown(),
     }),
 }  # fmt: skip
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
@@ -236,11 +259,39 @@ COLUMNS_WITH_ATTENTION = (
 )  # fmt: skip
 """Columns of the terminal's table of sites where there is attention; only the first has its interval."""
 
+COLUMNS_OF_WEIGHTS = {
+    "queries and keys, the mean over heads": (
+        "trace", "frobenius", "spectrum_mean", "spectrum_variance", "symmetric_share",
+    ),
+    "the same on data": ("trace_on_data", "frobenius_on_data", "propagation_agreement", "walk_slope"),
+    "vocabulary": (
+        "mean_cosine", "relative_drift", "isoscore", "partition_isotropy", "partition_isotropy_float32",
+        "partition_isotropy_unit", "singular_entropy",
+    ),
+    "final norm": tuple(FAMILIES["norm"].measures),
+    "stages of the final norm": (
+        "mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy", "effective_rank",
+    ),
+}  # fmt: skip
+"""Columns of the terminal's tables of weights, by title; the first matter most."""
+
+SUMMARISED = (
+    "mean_cosine_between", "relative_drift", "rank_residual", "normalised_entropy", "largest_score",
+    "score_std", "sink_mass", "drift_share", "not_finite",
+)  # fmt: skip
+"""Measures that trackers are told of a step, before any others."""
+
 MAPS = {name: family.maps for name, family in FAMILIES.items() if family.maps}
 """Measures that are drawn as maps of layers and heads, by section."""
 
 MAPS_OVER_STEPS = {name: family.over_steps or family.maps for name, family in FAMILIES.items()}
 """Measures that are drawn as maps of heads and steps, by section."""
+
+ALARMED: dict[str, tuple[str, ...]] = {
+    alarm: tuple(measure for measure, how in SHOWN.items() if how.alarm == alarm)
+    for alarm in dict.fromkeys(how.alarm for how in SHOWN.values() if how.alarm)
+}
+"""The measures that an alarm reads, by the name of its function; any of them will do."""
 
 _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family.measures}  # the first wins
 
@@ -288,8 +339,7 @@ def in_order(measures: Iterable[str], family: str) -> list[str]:
 
 def title_of(measure: str, told: Told) -> str:
     """The measure's title as the run tells it, else its name in words, with a capital; β keeps its case."""
-    title = name_of(measure, told)
-    return title[:1].upper() + title[1:] if title[:1].isascii() else title
+    return capital(name_of(measure, told))
 
 
 def name_of(measure: str, told: Told) -> str:

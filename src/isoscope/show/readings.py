@@ -57,11 +57,11 @@ class SiteReading(Reading):
 
     def over(self, other: Reading) -> bool:
         """Whether the whole interval lies above that of another reading; False where either has none."""
-        return self.low > other.high
+        return other.bounded and self.above(other.high)
 
     def apart(self, other: Reading) -> bool:
         """Whether the two intervals do not overlap; False where either reading has none."""
-        return self.low > other.high or self.high < other.low
+        return other.bounded and (self.above(other.high) or self.below(other.low))
 
 
 def read(rows: pd.DataFrame) -> list[SiteReading]:

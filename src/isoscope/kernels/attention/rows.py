@@ -224,7 +224,7 @@ def _choose(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
     against = _against_triton(inputs)
     if backend == "auto":
         return ("chunked", against) if against else ("triton", "the inputs are on a GPU")
-    if backend == "triton" and against and not against.startswith("the inputs are on"):
+    if backend == "triton" and against not in (None, _on(inputs)):
         raise ValueError(f"backend 'triton' cannot be used here: {against}; give 'auto' or 'chunked'")
     return (
         backend,
@@ -243,12 +243,16 @@ def _against_triton(inputs: AttentionInputs) -> str | None:
     if not _triton_there():
         return "triton is not installed"
     if source.device.type != "cuda":
-        return f"the inputs are on {source.device.type}"
+        return _on(inputs)
     if _capability(source.device) < (8, 0):
         return "the kernel needs a GPU of compute capability 8.0"
     if source.shape[0] > 65535:
         return "the kernel takes at most 65,535 sequences"
     return None
+
+
+def _on(inputs: AttentionInputs) -> str:
+    return f"the inputs are on {inputs.source.device.type}"
 
 
 @cache

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.repair.fit.kinds import parse
 from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading, read
 from isoscope.show.say.shapes import STRONG, WEAK
@@ -70,7 +71,8 @@ class Space:
     @property
     def kind(self) -> str:
         """The step of a repair that has one only, without its numbers: abtt of abtt:4."""
-        return "" if "," in self.name else self.name.split(":")[0]
+        first, *others = parse(self.name)
+        return "" if others else first.kind.name
 
 
 @dataclass(frozen=True)

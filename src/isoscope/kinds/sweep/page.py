@@ -22,7 +22,7 @@ from isoscope.show.charts import Alarm, Hover, Series
 from isoscope.show.colours import INK, Pair
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.maps import heads_over_steps
-from isoscope.show.figures.panels import KINDS, Panel
+from isoscope.show.figures.panels import Panel
 from isoscope.show.figures.step_axis import StepAxis, spaced
 from isoscope.show.figures.trajectories import MOST_LINES, OWN, Depths
 from isoscope.show.measures import FAMILIES, Family, family_of, how_shown, in_order, name_of
@@ -36,11 +36,6 @@ from isoscope.show.say.words import headline
 MOST_UNITS = 40  # units whose facts the page carries; all are in the files
 _ANOTHERS = ("twin", "out of order")  # numbers that may be another step's: no headline hangs on them
 _LONG = ("fingerprint", "findings", "explained", "blocks")
-_MAPPED = 2  # measures of W that are drawn large, with a map
-_VOCABULARY = (  # measures of other families that its section shows first; all others are in the rows
-    "mean_cosine_between", "relative_drift", "partition_isotropy_unit", "isoscore",
-    "participation_ratio_split", "mean_norm", "effective_rank", "singular_entropy",
-)  # fmt: skip
 _ENOUGH = 4  # checkpoints with steps: of fewer it is not known whether they are in order
 _MOST_NOTES = 6  # the notes of hundreds of checkpoints would bury the table
 _MOST_STEPS = 24  # the page has more, and the folder has all
@@ -127,12 +122,12 @@ def _of_weights(of: Training, family: str) -> tuple[Section, list[SiteReading]] 
     """
     own = [r for r in of.readings if WEIGHED[family](r.kind)]
     named = in_order((r.measure for r in own if r.known), family)
-    shown = (*(_VOCABULARY if family == "vocabulary" else ()), *FAMILIES[family].measures)
+    shown = (*FAMILIES[family].along, *FAMILIES[family].measures)
     named = sorted((m for m in named if m in shown and how_shown(m).instead not in named), key=shown.index)
     if not named or len({r.step for r in own}) < 2:
         return None
     own, places = _placed(own, family, of.places)
-    wide = _MAPPED if family == "query_key" else 0
+    wide = FAMILIES[family].wide
     panels = [
         step_panel([r for r in own if r.measure == measure], of.axis, places, of.told, mapped=at < wide)
         for at, measure in enumerate(named)
@@ -183,8 +178,7 @@ def mark_changes(
     places: Depths,
 ) -> Panel:  # fmt: skip
     """The panel with the changes of its measure marked on its lines."""
-    only = next((kind for kind, name in KINDS.items() if panel.heading.endswith(f" · {name}")), None)
-    own = [r for r in readings if r.measure == panel.measures[0] and only in (None, r.kind)]
+    own = [r for r in readings if r.measure == panel.measures[0] and panel.kind in ("", r.kind)]
     marks = change_marks(changes, own, axis, places)
     return replace(panel, chart=replace(panel.chart, series=[*panel.chart.series, *marks]))
 

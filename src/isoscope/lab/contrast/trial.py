@@ -157,7 +157,7 @@ def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame,
     ]
     drawn = points_frame(one for one in head_points(heads) if one.picture != "propagation")
     points = pd.concat([drawn, part.points], ignore_index=True).astype(drawn.dtypes)
-    return rows, points, [*said, *(remark for remark in part.remarks if remark.startswith("localisation"))]
+    return rows, points, [*said, *part.localisation]
 
 
 def rows_of_heads(source: Model, heads: Iterable[HeadsWeighed | None]) -> Iterator[Row]:

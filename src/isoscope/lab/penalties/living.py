@@ -30,8 +30,8 @@ def reader(model: nn.Module) -> Read:
     owners = {plain_name(name): part for name, part in model.named_modules() if part is not model}
     whole = ref(model)  # held, it would never be freed
 
-    def read(name: str) -> Tensor:
-        owner, _, attribute = name.rpartition(".")
+    def read(path: str) -> Tensor:
+        owner, _, attribute = path.rpartition(".")
         return at_least_single(getattr(owners.get(owner, whole()), attribute))
 
     return read

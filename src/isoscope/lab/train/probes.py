@@ -230,7 +230,7 @@ def encoder(task: str, data: str) -> Callable[[str], list[int]]:
         return lambda words: [letters[letter] for letter in words if letter in letters]
     known = {word: number for number, word in enumerate(sorted({*text.split(), "\n"}))}
     none = known.get(UNKNOWN)
-    return lambda words: [at for word in words.split() if (at := known.get(word, none)) is not None]
+    return lambda line: [at for word in line.split() if (at := known.get(word, none)) is not None]
 
 
 def pictures(address: str, lesson: Lesson) -> Questions:

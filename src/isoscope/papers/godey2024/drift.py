@@ -144,17 +144,17 @@ def _correlations(rows: pd.DataFrame) -> pd.DataFrame:
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """A against relative drift, a dot a layer; and the correlations within every model."""
     wide = layers(measured(rows))
-    return [_against(wide, "relative_drift", "relative drift", square=True), *_within(rows)]
+    return [_against(wide, "relative_drift", "", square=True), *_within(rows)]
 
 
 def draw_convolutional(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The correlations within every model, first, so that colours are the usual; A against drift in CNNs."""
     wide = layers(measured(rows))
     own = wide[wide["model"].isin(NO_ATTENTION)]
-    return [*_within(rows), _against(own, "drift", "drift, ‖mean‖", square=False)]
+    return [*_within(rows), _against(own, "drift", ", ‖mean‖", square=False)]
 
 
-def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Chart:
+def _against(wide: pd.DataFrame, column: str, more: str, *, square: bool) -> Chart:
     lines = [
         dots(str(model), part, column, "A", "{revision}, layer {layer}")
         for model, part in wide.groupby("model", sort=False)
@@ -162,8 +162,8 @@ def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Ch
     if square:
         x = [i / 50 for i in range(51)]
         lines.append(Series("relative drift²", x, [at * at for at in x]))
-    named = f"Mean cosine against the {title.split(',')[0]}"
-    return Chart(named, title, "mean cosine", lines, log_x=not square)
+    axis = column.replace("_", " ")
+    return Chart(f"Mean cosine against the {axis}", axis + more, "mean cosine", lines, log_x=not square)
 
 
 def _within(rows: pd.DataFrame) -> list[Chart]:

@@ -29,7 +29,6 @@ from isoscope.run.weigh.vocabulary import weigh_vocabulary
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
 OUTPUTS = (OUTPUT, TIED)  # the matrix that answers are read by, tied or not: a model has one of them
 I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
-CENTRED, WITHOUT_TOP = "_centred", "_without_top"
 GRADIENT = "output_gradient"
 OF_MATRIX = (
     "partition_isotropy", "partition_isotropy_unit", "partition_isotropy_one_sign",

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
 
 # Zhai et al. 2023 call it collapse when a layer's attention entropy falls to nearly 0 and training becomes
 # unstable. Here 0.1 of what even attention has; healthy language models are at .38 (upper half of a 135M
@@ -118,7 +118,7 @@ def not_a_number(rows: pd.DataFrame) -> Alarm | None:
 
     def way(row: _Layer) -> tuple[float, bool]:
         """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
-        return inf if row.layer is None else row.layer, "attention" not in row.kind
+        return inf if row.layer is None else row.layer, row.kind not in ATTENTION
 
     first = min((row for row in bad if row.step == step), key=way)
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"

@@ -18,6 +18,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.results.row import frame
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
+from isoscope.results.units import unit_name
 
 WAITING = 64  # steps that are held in memory while the disk refuses
 RECENT = 16  # steps that alarms look back on
@@ -34,15 +35,6 @@ class Unit(NamedTuple):
     facts: Mapping[str, object]
     live: bool = False
     points: pd.DataFrame | None = None
-
-
-def unit_name(step: int, *, live: bool = False) -> str:
-    """As a run folder names it.
-
-    >>> unit_name(123), unit_name(123, live=True)
-    ('step 000123', 'live 000123')
-    """
-    return f"{'live' if live else 'step'} {step:06d}"
 
 
 class Kept:
@@ -153,7 +145,7 @@ def clear_unbegun(folder: Path) -> None:
     """Take away what a run leaves that was killed while its folder was made: it would be refused."""
     there = list(folder.iterdir()) if folder.is_dir() else []
     rows = folder / "rows"
-    aside = [file for file in there if file.name.startswith(".run.json.")]
+    aside = list(folder.glob(".run.json.*"))
     if there and set(there) <= {rows, *aside} and not (rows.is_dir() and any(rows.iterdir())):
         for file in aside:
             file.unlink()

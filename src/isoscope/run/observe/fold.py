@@ -39,7 +39,7 @@ from isoscope.run.observe.attend import (
 from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
 from isoscope.run.observe.together import AT_ONCE, ON_CPU, Together
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
 from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
@@ -119,7 +119,7 @@ class Folder:
         # records by the places that were folded at once: of several, they have an axis of places
         self._records: dict[tuple[tuple[Place, ...], type[Stat]], Stat] = {}
         self._sites: dict[Site, list[str]] = {site: [] for site in sites}  # and the modules that attend there
-        self.attends = any("attention" in site.kind for site in sites) and bool(attention)
+        self.attends = any(site.kind in ATTENTION for site in sites) and bool(attention)
         self.counterfactual = self.attends and Counterfactual in attention
         wanted: tuple[type[Stat], ...] = (*attention, Queries) if self.counterfactual else attention
         wanted = (*wanted, Clouds) if pictures and Queries in wanted else wanted

@@ -22,7 +22,7 @@ from isoscope.results.row import Row, frame
 from isoscope.run.near import near_where_small
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.run.page import PAGE, write_page
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
 from isoscope.stats.base import Stat
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
@@ -122,7 +122,7 @@ class Observation:
         return list(self._read())
 
     def _read(self) -> Iterator[tuple[Site, int | None, str, Reading]]:
-        layers = [site for site in self.records if "attention" not in site.kind]
+        layers = [site for site in self.records if site.kind not in ATTENTION]
         held = near_where_small(self.records)
         for site in held:
             others = (

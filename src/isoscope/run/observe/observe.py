@@ -29,7 +29,7 @@ from isoscope.models.survey import Survey, sequence_first
 from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, joined, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
-from isoscope.sites import Site, select
+from isoscope.sites import ATTENTION, Site, select
 from isoscope.stats.base import Stat
 from isoscope.stats.seen import Vectors
 
@@ -135,8 +135,8 @@ def refuse_without_attention(
 
 def refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
     """Measures of which none can be read where it was asked for are an error, not an empty table."""
-    attention = any("attention" in site.kind for site in sites)
-    flat = [site for site in sites if "attention" not in site.kind]
+    attention = any(site.kind in ATTENTION for site in sites)
+    flat = [site for site in sites if site.kind not in ATTENTION]
     able = [
         attention if measure.at == "attention" else len(flat) > (1 if measure.against else 0)
         for measure in chosen
@@ -240,7 +240,7 @@ def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> s
     has = {
         "tokens": batch.tokens() is not None,
         "layers": kinds.count("layer") + kinds.count("output") > 1,
-        "attention": any("attention" in kind for kind in kinds),
+        "attention": any(kind in ATTENTION for kind in kinds),
         "counterfactual": counterfactual,
     }
     return {"sequences"} | {name for name, there in has.items() if there}

@@ -127,19 +127,23 @@ def _tell_norm(told: Findings, gathered: _Pass) -> None:
 def _tell_localisation(told: Findings, gathered: _Pass, running: Weights, length: int, seed: int) -> None:
     localiser = gathered.localiser
     found: list[Localised] = []
-    told.remarks += [f"localisation: {why}" for why in [gathered.found.unseen] if why]
-    told.remarks += localiser.remarks()
+    told.localisation += [f"localisation: {why}" for why in [gathered.found.unseen] if why]
+    told.localisation += localiser.remarks()
     for projections in running.projections() if running.steps else ():
         if projections.site in {one.site for one in found} or projections.site.kind != "attention":
             continue
         one = localised(localiser, projections, length=length, seed=seed)
         if one is not None:
             found.append(one)
-            told.remarks += [f"localisation: {one.site}: {one.remark}"] if one.remark else []
+            told.localisation += [f"localisation: {one.site}: {one.remark}"] if one.remark else []
             for measure, readings in one.readings.items():
                 told.add(Site(KIND, one.site.layer), measure, *readings)
     if not found:
-        told.remarks.append("localisation: no attention whose queries and keys are known was seen to run")
+        told.localisation.append(
+            "localisation: no attention whose queries and keys are known was seen to run"
+        )
+    told.remarks += told.localisation
+    if not found:
         return
     told.remarks += walk_remark(found)
     drawn, left = pictures(found)

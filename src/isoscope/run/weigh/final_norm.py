@@ -20,9 +20,9 @@ from isoscope.models.weights import Norm
 from isoscope.results.reading import Reading
 from isoscope.run.observe.observation import Observation
 from isoscope.run.weigh.norm_stages import (
+    OF_STAGES,
     OUTPUT,
     SCALED,
-    SHOWN,
     NormRecords,
     bias_cancels,
     drift_removed_by_bias,
@@ -105,7 +105,7 @@ class FinalNorm:
         if self.records is None:
             return None
         records = {Site(kind): held for kind, held in self.records.whole(self.changes).items()}
-        return Observation(records, choose(SHOWN), model, revision, step)
+        return Observation(records, choose(OF_STAGES), model, revision, step)
 
     def readings(self) -> dict[str, Reading]:
         """What β does to the drift."""

@@ -20,6 +20,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.base import undefined
 from isoscope.models.weights import Norm
 from isoscope.results.reading import Reading
+from isoscope.sites import of_form
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
@@ -30,7 +31,7 @@ from isoscope.stats.seen import Places, Vectors
 
 BEFORE, STANDARDISED, SCALED, OUTPUT = "norm_before", "norm_standardised", "norm_scaled", "norm_output"
 WITHOUT_BIAS, WITHOUT_WEIGHT = "norm_without_bias", "norm_without_weight"
-SHOWN = (
+OF_STAGES = (
     "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm", "isoscore",
     "participation_ratio", "effective_rank", "partition_isotropy", "partition_isotropy_unit",
 )  # fmt: skip
@@ -82,7 +83,7 @@ def stages(norm: Norm, edits: Mapping[str, Norm] | None = None) -> dict[str, Cha
     if bias is None:
         del found[WITHOUT_BIAS]
     for name, other in (edits or {}).items():
-        kind = "_".join(["norm", *name.split()])
+        kind = of_form("norm", name)
         if other.weight.shape != weight.shape:
             raise IsoscopeError(
                 f"the norm '{name}' has {other.weight.numel()} dimensions where the model's final norm has "

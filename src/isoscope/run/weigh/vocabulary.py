@@ -22,6 +22,7 @@ from isoscope.measures.table import choose, of_weights
 from isoscope.measures.vocabulary import in_form
 from isoscope.results.points import Points
 from isoscope.results.reading import Reading
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Vectors
@@ -29,7 +30,6 @@ from isoscope.stats.weights import AllRows
 
 BLOCK = 2**21  # numbers at a time: 16 MiB in float64
 SHOWN = 2000  # rows in a picture
-FORMS = ("", "_centred", "_without_top")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,13 @@ def weigh_vocabulary(
     for block in _blocks(matrix):
         centred[block] = (matrix[block].double() - mean).to(centred.dtype)
     del matrix
-    yield _read(f"{kind}_centred", kind, "centred", centred, _folded(centred, seed), 0)
+    yield _read(of_form(kind, CENTRED), kind, "centred", centred, _folded(centred, seed), 0)
     tick()
     top = largest(scatter, max(1, round(len(mean) / 100)))
     for block in _blocks(centred):
         rows = centred[block]
         rows -= ((rows.double() @ top) @ top.T).to(rows.dtype)
-    yield _read(f"{kind}_without_top", kind, "", centred, _folded(centred, seed), top.shape[1])
+    yield _read(of_form(kind, WITHOUT_TOP), kind, "", centred, _folded(centred, seed), top.shape[1])
     tick()
 
 

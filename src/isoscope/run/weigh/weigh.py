@@ -26,9 +26,9 @@ from isoscope.results.reading import Reading
 from isoscope.run.telling import Progress
 from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
-from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
+from isoscope.run.weigh.vocabulary import vocabulary_measures, weigh_vocabulary
 from isoscope.run.weigh.weighed import UNREADABLE, Findings, Weighed
-from isoscope.sites import Site
+from isoscope.sites import FORMS, Site
 from isoscope.stats.weights import NormWeights
 
 _COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")

@@ -41,6 +41,7 @@ class Findings:
     series: list[Points] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    localisation: list[str] = field(default_factory=list)  # those remarks that say why it is not compared
 
     def add(self, site: Site, measure: str, whole: Reading, *heads: Reading) -> None:
         """Add the row of a site, and those of its heads in order."""

@@ -39,7 +39,7 @@ def maps_of(rows: pd.DataFrame, measures: Collection[str], told: Told) -> tuple[
     headed = rows["head"].notna() & rows["measure"].isin(list(measures))
     readings = [r for r in read(rows[headed]) if r.kind in KINDS]
     several = len(models(readings)) > 1
-    crossed = any(r.kind.startswith("cross_") for r in readings)
+    crossed = any(KINDS[r.kind] == KINDS["cross_attention"] for r in readings)
     drawn = []
     for measure, name, kind in product(measures, models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
@@ -126,9 +126,12 @@ def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told
         for measure, kind in product(asked, KINDS):
             mine = own[(own["measure"] == measure) & (own["kind"] == kind) & own["layer"].isin(group)]
             if len(mine):
-                title = heading_of(title_of(measure, told), "", kind if several else "")
+                of = kind if several else ""
+                title = heading_of(title_of(measure, told), "", of)
                 low, high = bounds(measure, own.loc[own["measure"].isin(alike(measure)), "value"])
-                panels.append(Panel((measure,), title, "by head", _along_steps(mine, axis, low, high)))
+                panels.append(
+                    Panel((measure,), title, "by head", _along_steps(mine, axis, low, high), kind=of)
+                )
         name = str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}"
         found += [(name, tuple(panels))] if panels else []
     return HeadsOverSteps(tuple(found))

@@ -46,13 +46,17 @@ _LETTERS = 22  # of a line of a row's name
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart with the measures it shows, its heading, what to know of its scale, and its own colours."""
+    """One chart with the measures it shows, its heading, what to know of its scale, and its own colours.
+
+    `kind` is the kind of attention that it is of, where each has a panel.
+    """
 
     measures: tuple[str, ...]
     heading: str
     remark: str
     chart: Chart
     key: tuple[tuple[str, Pair], ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,9 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
                 by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}
                 title = heading_of(heading, "" if lone else name, kind)
                 chart = draw(by_measure, key, apart=APART)
-                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
+                drawn += (
+                    [Panel(tuple(group), title, remark, chart, tuple(key.items()), kind)] if shown else []
+                )
         elif alone and paired:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
@@ -192,14 +198,14 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
                 chart = draw(by_shade, plan.colours, beside=other, height=height)
                 covered = (measure, *unique(r.measure for r in other))
                 title = heading_of(title_of(measure, told), facet, kind)
-                drawn += [Panel(covered, title, remark, chart)] if shown else []
+                drawn += [Panel(covered, title, remark, chart, kind=kind)] if shown else []
     if not paired:
         return drawn
     if plan.along == "layer":
         ends = min(r.place for r in readings) - 0.5, max(r.place for r in readings) + 0.5
         charts = [replace(one.chart, x=replace(one.chart.across, range=ends)) for one in drawn]
         drawn = [replace(one, chart=chart) for one, chart in zip(drawn, charts, strict=True)]
-    return sorted(drawn, key=lambda panel: not panel.heading.endswith(tuple(KINDS.values())))  # side by side
+    return sorted(drawn, key=lambda panel: not panel.kind)  # side by side
 
 
 def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:

@@ -17,27 +17,15 @@ from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
-from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
+from isoscope.show.measures import ALARMED, FAMILIES, Family, Told, family_of, how_shown, in_order, title_of
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read
 from isoscope.show.say import course
 from isoscope.show.say.words import CLAIM, LIVE
 
-KINDS_OF_RUN = ("training", "demo")
+KIND = "training"  # of the runs of a Monitor
 _FOLLOWED = (CLAIM, *FAMILIES["health"].measures)
 """What the headline and the notes follow through all steps, beside the loop's own numbers."""
-_DRAWN_ANYWAY = ("largest_score",)  # an alarm reads it
-_FIRST = {"drift in attention": "drift_share"}  # what an alarm reads stands before its consequences
 _MOST_PROFILES = 6
-_MAPPED = {"training": 0, "directions": 1}
-"""So many measures of a family are drawn large, with a map; two unless stated here."""
-_LIVE = ("normalised_entropy", "mean_cosine_between")
-_GRADIENTS = ("query_gradient_share", "key_gradient_share")
-NEEDS = {
-    "not_a_number": course.NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
-    "rank_collapse": ("rank_residual",), "score_growth": ("largest_score",),
-    "drift_takes_over": ("drift_share",),
-}  # fmt: skip
-"""The measures that an alarm reads, by the name of its function; any of them will do."""
 _Kind = TypeVar("_Kind")
 
 
@@ -147,7 +135,7 @@ def probed(rows: pd.DataFrame) -> pd.DataFrame:
 def is_training(run: Run, rows: pd.DataFrame, looks: int = 2) -> bool:
     """Whether the run is of one model that was measured at this many steps or more while it trained."""
     own = probed(rows)
-    return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() >= looks
+    return run.kind == KIND and own["model"].nunique() == 1 and own["step"].nunique() >= looks
 
 
 def training_of(run: Run, rows: pd.DataFrame, facts: course.Facts) -> Training | None:
@@ -179,11 +167,12 @@ def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list
     for r in of.readings:
         if r.kind in kinds and family_of(r.measure, of.told) == family:
             by_measure.setdefault(r.measure, []).append(r)
+    how = FAMILIES.get(family, Family("", ""))
     found = [m for m, own in by_measure.items() if any(r.known for r in own)]
     found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in by_measure[m] if r.known)]
-    drawn = [m for m in in_order(found, family) if how_shown(m).instead not in found or m in _DRAWN_ANYWAY]
-    named = sorted(drawn, key=lambda m: m != _FIRST.get(family))
-    wide = [m for m in named if how_shown(m).beside not in named][: _MAPPED.get(family, 2)]
+    drawn = [m for m in in_order(found, family) if how_shown(m).instead not in found or how_shown(m).alarm]
+    named = sorted(drawn, key=lambda m: m != how.first)
+    wide = [m for m in named if how_shown(m).beside not in named][: how.wide]
     panels: dict[bool, list[Panel]] = {True: [], False: []}
     for measure in named:
         own, mapped = by_measure[measure], measure in wide
@@ -204,7 +193,7 @@ def step_panel(
     chart = trajectory(own, axis, places, mapped=mapped)
     null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
     title = heading_of(title_of(measure, told), "", kind)
-    return Panel((measure,), title, ", ".join(filter(None, [null, chart.remark])), chart)
+    return Panel((measure,), title, ", ".join(filter(None, [null, chart.remark])), chart, kind=kind)
 
 
 def profile(of: Training, measure: str) -> Panel | None:
@@ -229,7 +218,7 @@ def live_panels(of: Training) -> list[Panel]:
     axis = step_axis(r.step for r in readings if r.step is not None)
     own = [r for r in readings if r.step in axis.steps]
     panels = []
-    for measure in (*unique(r.measure for r in own if r.measure in _GRADIENTS), *_LIVE):
+    for measure in (*FAMILIES[LIVE].measures, *FAMILIES[LIVE].others):
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
         if any(r.known for r in shown):
             panels.append(step_panel(shown, axis, of.places, of.told, mapped=False))
@@ -264,11 +253,11 @@ def watch(rows: pd.DataFrame, facts: course.Facts) -> Watch | None:
     if not told and not watched:
         return None
     measured = set(rows["measure"].drop_duplicates())
-    off = {name for name in watched if name in NEEDS and measured.isdisjoint(NEEDS[name])}
+    off = {name for name in watched if name in ALARMED and measured.isdisjoint(ALARMED[name])}
     return Watch(
         tuple(sorted(told.values(), key=lambda alarm: alarm.step)),
         tuple(words for name, words in watched.items() if name not in off),
-        tuple(f"{watched[name]} ({NEEDS[name][0]} was not measured)" for name in watched if name in off),
+        tuple(f"{watched[name]} ({ALARMED[name][0]} was not measured)" for name in watched if name in off),
         rows["step"].nunique(),
     )
 

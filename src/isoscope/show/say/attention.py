@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from isoscope.formatting import plain, short, spread, two
+from isoscope.formatting import capital, plain, short, spread, two
 from isoscope.show.readings import SiteReading, numbered, of
-from isoscope.show.say.shapes import capital, percent, ranged
+from isoscope.show.say.shapes import percent, ranged
 
 WELL_ABOVE = 3.0  # a sink takes at least this many times the attention that chance gives one key,
 LEAST_SINK = 0.05  # and exceeds chance by at least this share of the attention
@@ -79,12 +79,12 @@ def find_sinks(found: list[SiteReading]) -> tuple[list[SiteReading], list[SiteRe
         without, random = (_at(found, f"sink_mass_without_{what}", sink) for what in ("drift", "random"))
         if not (without and random and sink.bounded and without.bounded and random.bounded):
             continue
-        if not sink.low - sink.null > max(LEAST_SINK, (WELL_ABOVE - 1) * sink.null):
+        if not sink.above(sink.null + max(LEAST_SINK, (WELL_ABOVE - 1) * sink.null)):
             continue
-        excess = sink.value - sink.null
-        if without.high - sink.null <= LEFT * excess and random.low - sink.null >= KEPT * excess:
+        left, kept = (sink.null + part * (sink.value - sink.null) for part in (LEFT, KEPT))
+        if without.below(left) and random.above(kept):
             carried.append(sink)
-        elif without.low - sink.null >= KEPT * excess:
+        elif without.above(kept):
             stays.append(sink)
     return carried, stays
 
@@ -93,7 +93,7 @@ def same_side(found: list[SiteReading]) -> list[str]:
     """Whether queries and keys drift to the same side, by heads or else on average."""
     heads = [r for r in found if r.measure == "query_key_cosine" and r.head is not None and r.bounded]
     if heads:
-        along, against = sum(r.low > 0 for r in heads), sum(r.high < 0 for r in heads)
+        along, against = sum(r.above(0) for r in heads), sum(r.below(0) for r in heads)
         sides = f"the same side in {along} of {len(heads)} heads, to opposite sides in {against}"
         return [f"The mean query and the mean key point to {sides}."]
     cosines = of(found, "query_key_cosine")

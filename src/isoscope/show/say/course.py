@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import spread, two
+from isoscope.results.units import step_of
 from isoscope.show.readings import ATTENTION, SiteReading, steps
 from isoscope.show.say.shapes import places
 
@@ -143,9 +144,9 @@ def told_once(facts: Facts) -> dict[str, dict[str, object]]:
 
 
 def _step(unit: str) -> float:
-    """The step of a unit by its name, as a number: as text, "step 1000000" stands before "step 999999"."""
-    number = unit.rpartition(" ")[2]
-    return int(number) if number.isdecimal() else inf
+    """The step of a unit, by which units are put in order; those without one come last."""
+    step = step_of(unit)
+    return inf if step is None else step
 
 
 def notes_of(known: Mapping[str, object]) -> list[object]:

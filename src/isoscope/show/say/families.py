@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isoscope.formatting import listed
+from isoscope.formatting import capital, listed
 from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, of, steps, unique, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.shapes import MOST_NAMED, Line, capital, lowered, one_end, ranged
+from isoscope.show.say.shapes import MOST_NAMED, Line, lowered, one_end, ranged
 
 MOST_TOLD = 3  # the number of models that have a sentence; the figure shows the others
 _ISOTROPIC, _CHANCE = "; an isotropic cloud has {null}", "; chance gives {null}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from isoscope.formatting import listed, plain, short, spread, two
+from isoscope.formatting import capital, listed, plain, short, spread, two
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
-from isoscope.show.say.shapes import STRONG, WEAK, capital, graded
+from isoscope.show.say.shapes import STRONG, WEAK, graded
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form
 
 LEAST = 0.01  # a mean cosine of a vocabulary nearer to that of random directions is not called anisotropic
 WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk
@@ -74,7 +75,7 @@ def _place(name: str, heads: list[SiteReading], number: int) -> str:
 
 def _stands(slope: SiteReading) -> bool:
     """Whether inputs are nearer to standing still than to a walk: for the whole interval, if there is one."""
-    return (slope.high if slope.bounded else slope.value) < WALK
+    return slope.below(WALK) if slope.bounded else slope.value < WALK
 
 
 def localisation(found: list[SiteReading]) -> list[str]:
@@ -126,8 +127,8 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
     out = []
     for kind, name in _VOCABULARIES.items():
         if cosine := at(found, "mean_cosine", kind):
-            forms = {"centred": "_centred", "without its top directions": "_without_top"}
-            rest = {how: at(found, "mean_cosine", kind + form) for how, form in forms.items()}
+            forms = {"centred": CENTRED, "without its top directions": WITHOUT_TOP}
+            rest = {how: at(found, "mean_cosine", of_form(kind, form)) for how, form in forms.items()}
             left = "".join(f", {how} {plain(r.value)}" for how, r in rest.items() if r)
             numbers = f"{plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
             out.append(f"The {name} is {grade(cosine)}: mean cosine {numbers}.")

@@ -9,12 +9,12 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from isoscope.formatting import listed, plain, spread
+from isoscope.formatting import capital, listed, plain, spread
 from isoscope.show.readings import PLACES, SiteReading, at_last, ends, models, of, read, steps, where
 from isoscope.show.say import attention, weights
 from isoscope.show.say.course import changed, first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import said_of
-from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, capital, graded, lowered
+from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, graded, lowered
 
 CLAIM = "mean_cosine_between"
 LIVE = "live"
@@ -79,7 +79,7 @@ def grade(reading: SiteReading) -> str:
     """
     if not reading.bounded:
         return "unsure"
-    return "untold" if reading.low <= reading.chance else graded(reading.low)
+    return graded(reading.low) if reading.above(reading.chance) else "untold"
 
 
 _UNCLAIMED = {"untold": "indistinguishable from chance", "unsure": "no interval, so nothing is claimed"}
