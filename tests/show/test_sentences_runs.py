@@ -179,7 +179,7 @@ def block(norm: str, *entropies: tuple[float, float]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "norm": norm, "bias": 10.0 * at, "kind": "attention", "layer": 1, "measure": "normalised_entropy",
-            "value": value, "low": value - half, "high": value + half,
+            "value": value, "n": 3, "low": value - half, "high": value + half,
         }
         for at, (value, half) in enumerate(entropies)
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pandas as pd
 from isoscope.formatting import ABSENT, short, spread
 from isoscope.kinds.screen import WIDTH, Screen, Table, headed
 from isoscope.lab.block.seeds import LEAST, curve, fixed_points, over_seeds
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, Pair, sequence
@@ -96,9 +97,10 @@ def finding(lines: pd.DataFrame) -> str:
 def _moves(first: pd.Series, last: pd.Series) -> str:
     """Sharpens, evens out or neither; where there are intervals, they must not overlap."""
     change = float(last["value"] - first["value"])
-    apart = bool(last["low"] > first["high"] or last["high"] < first["low"])
-    if math.isnan(first["high"] + last["high"]):
-        apart = abs(change) > _SAME * (1 - float(first["value"]))
+    before, after = Reading.of(first), Reading.of(last)
+    apart = after.above(before.high) or after.below(before.low)
+    if not (before.bounded and after.bounded):
+        apart = abs(change) > _SAME * (1 - before.value)
     return "shows no clear change" if not apart else "sharpens" if change < 0 else "evens out"
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of
-from isoscope.lab.contrast.fit import Fitted, fit
+from isoscope.lab.contrast.fit import Fitted, common, fit
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Chart, Ground, Hover, Series, turned
@@ -72,8 +73,8 @@ def _cell(line: pd.Series) -> str:
     """Value and interval, marked where that excludes 0; the spread of the seeds where there is none."""
     if pd.isna(line["value"]):
         return ABSENT
-    low, high, bounded = reach(line)
-    mark = "*" if bounded and not low <= 0 <= high else ""
+    low, high = reach(line)
+    mark = "*" if Reading.of(line).excludes(0) else ""
     return f"{short(line['value'], 2)}{mark}\n[{short(low, 2)}, {short(high, 2)}]"
 
 
@@ -85,10 +86,9 @@ def fitted(folder: RunFolder) -> Fitted:
     return fit(folder.frame(), str(folder.run.question["reference"]), arms)
 
 
-def reach(line: pd.Series) -> tuple[float, float, bool]:
-    """The interval of a difference, or where it has none how far its seeds reach; and whether it has one."""
-    bounded = bool(pd.notna(line["low"]))
-    return (line["low"], line["high"], True) if bounded else (line["least"], line["most"], False)
+def reach(line: pd.Series) -> tuple[float, float]:
+    """The interval of a difference, or where it has none how far its seeds reach."""
+    return (line["low"], line["high"]) if Reading.of(line).bounded else (line["least"], line["most"])
 
 
 def as_they_came(differences: pd.DataFrame) -> bool:
@@ -145,7 +145,8 @@ def span(differences: pd.DataFrame) -> str:
 
 
 def _sure(differences: pd.DataFrame) -> pd.Series:
-    return (differences["low"] > 0) | (differences["high"] < 0)
+    sure = [Reading.of(line).excludes(0) for _, line in differences.iterrows()]
+    return pd.Series(sure, differences.index, dtype=bool)
 
 
 def _sides(own: pd.DataFrame) -> str:
@@ -206,20 +207,20 @@ def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[s
     """One quantity: a dot per arm, hollow where its interval holds 0; else with the spread of its seeds."""
     dots = []
     for _, line in own[own["value"].notna() & own["arm"].isin(list(arms))].iterrows():
-        low, high, bounded = reach(line)
-        sure = bounded and not low <= 0 <= high
-        arm, bar = str(line["arm"]), 1.6 if bounded else 0.8
-        number = Reading(line["value"], line["n"], low=low, high=high)
-        dots.append(Dot(arms.index(arm), arm, number, colours[arm], telling(line), hollow=not sure, bar=bar))
+        low, high = reach(line)
+        by, arm = Reading.of(line), str(line["arm"])
+        drawn, bar = replace(by, low=low, high=high), 1.6 if by.bounded else 0.8
+        hollow = not by.excludes(0)
+        dots.append(Dot(arms.index(arm), arm, drawn, colours[arm], telling(line), hollow=hollow, bar=bar))
     return rows_of_changes(arms, dots, "difference")
 
 
 def telling(line: pd.Series) -> Hover:
     """The hover text of a difference."""
-    low, high, bounded = reach(line)
+    low, high = reach(line)
     seeds = f"{line['n']} seed{'' if line['n'] == 1 else 's'}"
     lines = [
-        f"{'95 % interval' if bounded else 'seeds lie from'} {low:.6g} to {high:.6g}",
+        f"{'95 % interval' if Reading.of(line).bounded else 'seeds lie from'} {low:.6g} to {high:.6g}",
         seeds if pd.isna(line["at"]) else f"{seeds}, at an entropy of {line['at']:.3f}",
     ]
     return Hover(f"{line['value']:.6g}", f"  {line['arm']}", list(filter(None, [*lines, line["note"]])))
@@ -229,15 +230,14 @@ def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str])
     """One quantity of one layer: points are trials, a line is the mean over the seeds of an arm."""
     x = points["entropy"].dropna()
     least, most = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
-    shared = lines[lines["high"] < math.inf]
-    grounds = []
-    if len(shared) and shared["low"].max() < shared["high"].min():
-        grounds = [Ground((shared["low"].max(), shared["high"].min()), (), GRID, 0.45)]
+    shared = lines[lines["until"] < math.inf]
+    within = common(shared)
+    grounds = [Ground(within, (), GRID, 0.45)] if within else []
     series = []
     for at, arm in enumerate(arms):
         own, (pair, mark, dash) = lines[lines["arm"] == arm], turned(at)
         if len(own) and len(shared):
-            ends = [max(least, own["low"].min()), min(most, own["high"].max())]
+            ends = [max(least, own["since"].min()), min(most, own["until"].max())]
             y = [float((own["intercept"] + own["slope"] * end).mean()) for end in ends]
             series.append(Series(arm, ends, y, colour=pair, dash=dash, width=1.8))
         mine = points[(points["arm"] == arm) & points["entropy"].notna() & points["value"].notna()]

@@ -155,11 +155,11 @@ def numbers_panel(
         for at, (name, number) in enumerate(known.items())
     ]
     reached = [x for n in known.values() for x in (n.value, n.low, n.high, n.null) if x == x]
-    low, high = min([0.0, *reached]), max([0.0, *reached])
-    high = high if high > low else 1.0
+    left, right = min([0.0, *reached]), max([0.0, *reached])
+    right = right if right > left else 1.0
     written = [write(number.value) for number in known.values()]
-    wide = (high - low) / (1 - _ROOM * max(map(len, written), default=0))
-    axis = Axis(range=(low - 0.04 * wide, low + wide), most=5)
+    wide = (right - left) / (1 - _ROOM * max(map(len, written), default=0))
+    axis = Axis(range=(left - 0.04 * wide, left + wide), most=5)
     height = _ENDS - 20 + _SMALL * len(known)
     chart = rows_of_dots(
         [*known], dots, axis, size=8, height=height, margin={"b": 30}, numbers=written, keyed=False

@@ -110,15 +110,15 @@ def lines_of(points: pd.DataFrame) -> pd.DataFrame:
         else:
             continue
         found.append((arm, seed, *line))
-    return pd.DataFrame(found, columns=["arm", "seed", "slope", "intercept", "low", "high"])
+    return pd.DataFrame(found, columns=["arm", "seed", "slope", "intercept", "since", "until"])
 
 
 def common(lines: pd.DataFrame) -> tuple[float, float] | None:
     """The range of entropies in which every one of these lines was measured; None where there is none."""
     if lines.empty:
         return None
-    low, high = float(lines["low"].max()), float(lines["high"].min())
-    return (low, high) if low < high and math.isfinite(high - low) else None
+    since, until = float(lines["since"].max()), float(lines["until"].min())
+    return (since, until) if since < until and math.isfinite(until - since) else None
 
 
 def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> dict[str, object]:
@@ -127,14 +127,14 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     if mine.empty or theirs.empty:
         return _nothing(why)
     pair = pd.concat([mine, theirs])
-    if bool((pair["high"] == math.inf).all()):
+    if bool((pair["until"] == math.inf).all()):
         return {**_nothing(""), **_interval(_paired(mine, theirs, 0.0))}
     among = common(lines)
     within = among or common(pair)
     if within is None:
         return _nothing("no common range of entropies")
     middle = (within[0] + within[1]) / 2
-    control = math.isinf(float(mine["high"].max()))
+    control = math.isinf(float(mine["until"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
     told = {"at": middle, "range_low": within[0], "range_high": within[1], "control": control}
     return {**_interval(_paired(mine, theirs, middle)), **told, "note": LEVEL if control else note}
