@@ -9,7 +9,7 @@ two are no independent evidence of each other; both are said beside the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import permutations
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.table import MEASURES
 from isoscope.models.inputs import open_data
 from isoscope.models.source import load
-from isoscope.results.place import default_out
+from isoscope.results.place import Several, default_out, several
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row
 from isoscope.results.store import RunFolder, open_run, read_run
@@ -62,7 +62,7 @@ EXPLANATIONS: dict[str, dict[str, object]] = {
 
 
 def compare(
-    what: Sequence[str | PathLike[str]],
+    what: Several,
     *,
     limit: int = 64,
     out: str | PathLike[str] | None = None,
@@ -70,10 +70,10 @@ def compare(
 ) -> RunFolder:
     """Put runs and models side by side in a run folder, with the correlations of anisotropy and drift.
 
-    `what` are run folders, or addresses of models, which are measured on embedded data, at most `limit`
-    sequences. Without `out` the folder is `runs/compare-ID`. What is there is not measured again.
+    `what` is one or several run folders or addresses of models, which are measured on embedded data, at most
+    `limit` sequences. Without `out` the folder is `runs/compare-ID`. What is there is not measured again.
     """
-    names = [str(name) for name in what]
+    names = several(what)
     if len(set(names)) < len(names):
         raise IsoscopeError("the same run or model is named twice; name each once.")
     runs = {name: read_run(name) for name in names if (Path(name) / "run.json").exists()}
