@@ -19,6 +19,7 @@ from isoscope.stats.mass import Mass
 from isoscope.stats.rows import Rows
 
 INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_LAYER = " The layer's number is the mean over its heads."
 Change = Callable[[Array], Array]
 
 
