@@ -71,7 +71,10 @@ class Space:
     @property
     def kind(self) -> str:
         """The step of a repair that has one only, without its numbers: abtt of abtt:4."""
-        first, *others = parse(self.name)
+        try:
+            first, *others = parse(self.name)
+        except IsoscopeError:  # a folder may hold any name
+            return ""
         return "" if others else first.kind.name
 
 
