@@ -231,37 +231,18 @@ def _regime(theta: float, norm: float, sigma: float, step: float) -> str:
     return "undecided"
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
-    """How alike predicted and measured profiles rank the positions, [h] each; NaN where one is constant."""
+def profile_agreement(predicted: Tensor, measured: Tensor) -> Tensor:
+    """Spearman's correlation over positions of `predicted` with `measured`, both [h, T], head by head [h].
 
-    spearman: Tensor
-    null_mean: Tensor  # the mean Spearman of the profiles of random W
-    exceeded: Tensor  # (1 + number of random W that agree at least as well)/(1 + number of random W)
-
-
-def profile_agreement(predicted: Tensor, measured: Tensor, null: Tensor | None = None) -> Agreement:
-    """Spearman's correlation over positions of `predicted` with `measured`, both [h, T], head by head.
-
-    `null` [n, h, T] are profiles predicted of random W of each head's shape and norm: without them, NaN. They
-    may well correlate with what is measured: 0 is not what chance gives.
+    NaN where a profile is constant.
     """
-    by_chance = predicted.new_zeros(0, *predicted.shape) if null is None else null
-    if predicted.shape != measured.shape or by_chance.shape[1:] != measured.shape:
+    if predicted.shape != measured.shape:
         raise ValueError(
-            "predicted and measured must be [heads, length], null [number, heads, length]; they are "
-            f"{list(predicted.shape)}, {list(measured.shape)} and {list(by_chance.shape)}"
+            f"predicted and measured must be [heads, length]; they are {list(predicted.shape)} and "
+            f"{list(measured.shape)}"
         )
-    found, random = (
-        _spearman(some.double().round(decimals=TIED), measured) for some in (predicted, by_chance)
-    )
-    exceeded = (1 + (random >= found).double().sum(0)) / (1 + len(random))
-    known = found.isfinite() & (len(random) > 0)
-    return Agreement(found, random.mean(0), exceeded.where(known, math.nan))
-
-
-def _spearman(one: Tensor, other: Tensor) -> Tensor:
-    centred = [ranks - ranks.mean(-1, keepdim=True) for ranks in (_ranks(one), _ranks(other))]
+    ranked = (_ranks(predicted.double().round(decimals=TIED)), _ranks(measured))
+    centred = [ranks - ranks.mean(-1, keepdim=True) for ranks in ranked]
     norms = centred[0].norm(dim=-1) * centred[1].norm(dim=-1)
     return (centred[0] * centred[1]).sum(-1) / norms.where(norms > 0, math.nan)
 

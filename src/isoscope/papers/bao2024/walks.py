@@ -106,7 +106,7 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
     if made.regime in LOCALISED:
         found["propagation_outside"] = float(both.simulated[~inside].mean())
         true, linear = propagation.attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
-        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value).spearman)
+        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value))
     x = (both.places / length).tolist()
     points = [
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())

@@ -77,7 +77,7 @@ def _crossed(predicted: Tensor, measured: Tensor) -> Tensor:
     pairs = (
         some.expand(heads, heads, bins).reshape(-1, bins) for some in (predicted[None], measured[:, None])
     )
-    return profile_agreement(*pairs).spearman.view(heads, heads)
+    return profile_agreement(*pairs).view(heads, heads)
 
 
 def _chance(excess: Tensor, seed: int) -> float:
