@@ -116,10 +116,7 @@ def _pass(
             if norm is not None:
                 norm.fold(batch)
             _fold(gradient, states, batch.tokens(batch_axis=found.input_axis), found)
-        new = token_counts(batch, found.input_axis)
-        if new is not None:
-            new = new.cpu()
-            counts = new if counts is None else added_counts(counts, new)
+        counts = added_counts(counts, token_counts(batch, found.input_axis))
     return norm, counts
 
 

@@ -11,7 +11,7 @@ import math
 
 import torch
 from scipy.stats import norm as gaussian
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from isoscope.data.batch import Batch
@@ -27,13 +27,14 @@ def token_counts(batch: Batch, batch_axis: int = 0) -> Tensor | None:
     tokens = batch.tokens(batch_axis=batch_axis)
     if tokens is None:
         return None
-    counted = select_counted((*tokens.shape, 1), batch, tokens=tokens)
-    kept = counted.token
+    kept = select_counted((*tokens.shape, 1), batch, tokens=tokens).token
     return None if kept is None else torch.bincount(kept[kept >= 0])
 
 
-def added_counts(one: Tensor, other: Tensor) -> Tensor:
-    """Counts of both, the shorter at the front of the longer."""
+def added_counts(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """Counts of both, the shorter at the front of the longer; None is none."""
+    if one is None or other is None:
+        return other if one is None else one
     short, long = sorted((one, other), key=len)
     total = long.clone()
     total[: len(short)] += short
@@ -63,11 +64,9 @@ def _spearman(often: Tensor, value: Tensor) -> Reading:
     n = len(often)
     if n < LEAST:
         return undefined(n, f"fewer than {LEAST} token types occur")
-    ranks = [torch.from_numpy(rankdata(part.numpy())) for part in (often, value)]
-    one, other = (part - part.mean() for part in ranks)
-    if not float(one.norm()) or not float(other.norm()):
+    if any(bool((part == part[0]).all()) for part in (often, value)):
         return undefined(n, "all token types occur equally often, or all rows are alike")
-    found = min(max(float(one @ other / (one.norm() * other.norm())), -1.0), 1.0)
+    found = min(max(float(spearmanr(often, value).statistic), -1.0), 1.0)
     if abs(found) == 1:
         return Reading(found, n, 0.0, found, found)
     reach = float(gaussian.ppf(0.975)) * math.sqrt((1 + found**2 / 2) / (n - 3))

@@ -61,11 +61,8 @@ def weigh_heads(
 def _weighed(at: Site, projections: Projections, length: int, seed: int) -> HeadsWeighed:
     if projections.query.shape[1] != projections.key.shape[1]:
         raise IsoscopeError(NO_SPECTRUM)
-    parts = factors(
-        _scaled(projections.query, projections.norm),
-        _scaled(projections.key, projections.key_norm),
-        scale=projections.scale,
-    )
+    sides = ((projections.query, projections.norm), (projections.key, projections.key_norm))
+    parts = factors(*(_scaled(*side) for side in sides), scale=projections.scale)
     offset = projections.scale * _offset(projections)
     alone = at.kind == "cross_query_key"
     record = HeadWeights.of(parts, query_offset=offset, length=None if alone else length)
@@ -94,17 +91,13 @@ def _offset(projections: Projections) -> Tensor:
 
 
 def _beside(one: HeadsWeighed, other: HeadsWeighed) -> HeadsWeighed:
-    def both(name: str) -> Tensor | None:
-        mine, its = getattr(one, name), getattr(other, name)
+    def both(mine: Tensor | None, its: Tensor | None) -> Tensor | None:
         return None if mine is None or its is None else torch.cat([mine, its])
 
-    return replace(
-        one,
-        record=one.record.beside(other.record),
-        predicted=both("predicted"),
-        random=both("random"),
-        remarks=tuple(dict.fromkeys((*one.remarks, *other.remarks))),
-    )
+    predicted, random = both(one.predicted, other.predicted), both(one.random, other.random)
+    remarks = tuple(dict.fromkeys((*one.remarks, *other.remarks)))
+    record = one.record.beside(other.record)
+    return replace(one, record=record, predicted=predicted, random=random, remarks=remarks)
 
 
 def head_points(found: Sequence[HeadsWeighed]) -> Iterator[Points]:

@@ -142,7 +142,7 @@ class Localiser:
 
     def remarks(self) -> list[str]:
         """What was left out, and why: each reason once, with the attentions it holds for."""
-        told = list(self._told)
+        told = [*filter(None, [self.found.unseen]), *self._told]
         for why in dict.fromkeys(self.left_out.values()):
             sites = [str(site) for site, said in self.left_out.items() if said == why]
             told.append(f"{sites[0]} to {sites[-1]}: {why}" if len(sites) > 1 else f"{sites[0]}: {why}")
