@@ -76,7 +76,10 @@ def weigh(
         _tell_data(told, part)
     if not told.rows:
         raise _nothing(weights, told.remarks, lost)
-    told.remarks += _besides(told.remarks, lost)
+    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in told.remarks)]
+    if rest:  # shards that cannot be had, and that no remark tells of yet
+        it = "it" if len(rest) == 1 else "them"
+        told.remarks.append(f"{told_together(rest)}; no reading is lost by {it}")
     facts = {"model": weights.model, "revision": weights.revision, "length": length, **told.facts}
     remarks = tuple(dict.fromkeys((*weights.remarks, *told.remarks)))
     return Weighed(weights.model, weights.revision, tuple(told.rows), told.points, facts, remarks)
@@ -87,13 +90,6 @@ def _nothing(weights: Weights, remarks: Iterable[str], lost: Iterable[Fault]) ->
     others = [remark for remark in remarks if not any(_says(remark, fault) for fault in lost)]
     why = "; ".join(filter(None, [told_together(lost), *others]))
     return IsoscopeError(f"nothing of '{weights.model}' can be weighed: {why}.")
-
-
-def _besides(remarks: Iterable[str], lost: Iterable[Fault]) -> list[str]:
-    """The shards that cannot be had and that no remark tells of yet, in one remark."""
-    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in remarks)]
-    it = "it" if len(rest) == 1 else "them"
-    return [f"{told_together(rest)}; no reading is lost by {it}"] if rest else []
 
 
 def _says(remark: str, fault: Fault) -> bool:

@@ -125,7 +125,10 @@ def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
     def stored(name: str) -> Tensor:
         tensor = tensors.stored(name)
         if name not in found:
-            found[name] = _hash(tensor)
+            raw = tensor.detach().cpu().contiguous().reshape(-1)
+            digest = hashlib.blake2b(f"{tuple(tensor.shape)}{tensor.dtype}".encode(), digest_size=16)
+            digest.update(raw.view(torch.uint8).numpy().data if raw.numel() else b"")
+            found[name] = digest.hexdigest()
         return tensor
 
     watched = replace(weights, opened=replace(weights.opened, tensors=replace(tensors, stored=stored)))
@@ -140,10 +143,3 @@ def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
         if progress is not None:
             progress(done, len(parts))
     return found
-
-
-def _hash(tensor: Tensor) -> str:
-    raw = tensor.detach().cpu().contiguous().reshape(-1)
-    digest = hashlib.blake2b(f"{tuple(tensor.shape)}{tensor.dtype}".encode(), digest_size=16)
-    digest.update(raw.view(torch.uint8).numpy().data if raw.numel() else b"")
-    return digest.hexdigest()
