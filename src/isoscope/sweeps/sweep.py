@@ -63,23 +63,14 @@ def waiting(
     findings: Iterable[Finding],
 ) -> list[Job]:
     """A job for each checkpoint that the folder has not, that failed, or whose weights are others now."""
-    there = trajectory(folder).facts
-    said = by_checkpoint(findings)
-    jobs = [
-        Job(
-            str(folder.path),
-            asked,
-            checkpoint,
-            fingerprint=prints.get(checkpoint.name),
-            findings=tuple(said.get(checkpoint.name, ())),
-        )
-        for checkpoint in checkpoints
-    ]
-    return [job for job in jobs if _lacks(there.get(job.checkpoint.unit), job.fingerprint)]
-
-
-def _lacks(known: Mapping[str, object] | None, now: Fingerprint | None) -> bool:
-    return known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.identity)
+    there, said = trajectory(folder).facts, by_checkpoint(findings)
+    jobs = []
+    for checkpoint in checkpoints:
+        known, now = there.get(checkpoint.unit), prints.get(checkpoint.name)
+        if known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.identity):
+            found = tuple(said.get(checkpoint.name, ()))
+            jobs.append(Job(str(folder.path), asked, checkpoint, fingerprint=now, findings=found))
+    return jobs
 
 
 def read_together(folder: RunFolder) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,11 +121,9 @@ def _files(place: Path, config: str | None, taken: Collection[str]) -> list[Chec
     They are called by their stem, and with their suffix where a folder has that name.
     """
     by_stem: dict[str, Path] = {}
-    for suffix in SUFFIXES:
-        for file in sorted(place.glob(f"*{suffix}")):
-            counts = not file.name.startswith(".") and file.is_file()
-            if counts and not _OF_NO_MODEL.search(file.stem) and not _OF_ONE_MODEL.match(file.stem):
-                by_stem.setdefault(file.stem, file)
+    for file in _weights(place):
+        if file.is_file() and not _OF_ONE_MODEL.match(file.stem):
+            by_stem.setdefault(file.stem, file)
     return [
         Checkpoint(file.name if stem in taken else stem, step_in(stem), str(file), config=config)
         for stem, file in by_stem.items()
@@ -134,14 +132,15 @@ def _files(place: Path, config: str | None, taken: Collection[str]) -> list[Chec
 
 def _is_model(folder: Path) -> bool:
     """Whether a folder is meant to hold a model, whole or not."""
-    weights = (
-        file for suffix in SUFFIXES for file in folder.glob(f"*{suffix}") if not file.name.startswith(".")
-    )
-    return (
-        (folder / "config.json").exists()
-        or any(folder.glob("*.index.json"))
-        or any(not _OF_NO_MODEL.search(file.stem) for file in weights)
-    )
+    return (folder / "config.json").exists() or any(folder.glob("*.index.json")) or any(_weights(folder))
+
+
+def _weights(folder: Path) -> Iterator[Path]:
+    """What is called as files of a model's weights are, by suffix and name."""
+    for suffix in SUFFIXES:
+        for file in sorted(folder.glob(f"*{suffix}")):
+            if not file.name.startswith(".") and not _OF_NO_MODEL.search(file.stem):
+                yield file
 
 
 def _trained(folder: Path) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,14 +18,13 @@ from pathlib import Path
 from isoscope.results import store
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import trajectory
+from isoscope.run.telling import Progress
 from isoscope.sweeps.find.checkpoints import Checkpoint
 from isoscope.sweeps.find.remote import remote_fingerprint
 from isoscope.sweeps.verify.fingerprint import Fingerprint, config_file, fingerprint
 from isoscope.sweeps.verify.integrity import Finding
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.unit import DIGEST
-
-Progress = Callable[[int, int | None], None]
 
 
 def prints_of(
@@ -38,11 +37,9 @@ def prints_of(
 
     found = {}
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        for done, (checkpoint, made) in enumerate(
-            zip(checkpoints, pool.map(one, checkpoints), strict=True), start=1
-        ):
+        for checkpoint, made in zip(checkpoints, pool.map(one, checkpoints), strict=True):
             found[checkpoint.name] = made
-            progress(done, len(checkpoints))
+            progress(len(found), len(checkpoints))
     return found
 
 
@@ -111,13 +108,9 @@ def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: It
     """
     there, said = trajectory(folder).facts, by_checkpoint(findings)
     for checkpoint in checkpoints:
-        now = said.get(checkpoint.name, [])
+        marks = [asdict(finding) for finding in said.get(checkpoint.name, [])]
         had = there.get(checkpoint.unit, {}).get("findings")
-        if isinstance(had, list) and had != [asdict(finding) for finding in now]:
-            _replace_marks(folder, checkpoint.unit, now)
-
-
-def _replace_marks(folder: RunFolder, unit: str, findings: Sequence[Finding]) -> None:
-    rows, facts = folder.frame(unit), folder.known(unit)
-    folder.write(unit, rows, {**facts, "findings": [asdict(finding) for finding in findings]})
-    clear_aside(folder, unit)
+        if isinstance(had, list) and had != marks:
+            rows, facts = folder.frame(checkpoint.unit), folder.known(checkpoint.unit)
+            folder.write(checkpoint.unit, rows, {**facts, "findings": marks})
+            clear_aside(folder, checkpoint.unit)

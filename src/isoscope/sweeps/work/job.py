@@ -59,6 +59,10 @@ class Asked:
     threads: int = 1
     opener: Opener | None = None
 
+    def options(self, *names: str) -> dict[str, Any]:
+        """What is asked by these names, as keyword arguments."""
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
 class Job:

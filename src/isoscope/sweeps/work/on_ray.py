@@ -58,11 +58,8 @@ def ray_slots(
 
 
 def _connect(ray: Any, address: str | None, workers: int | None, threads: int) -> None:
-    own = (
-        {}
-        if address
-        else {"num_cpus": (workers or os.cpu_count() or 1) * threads, "include_dashboard": False}
-    )
+    many = (workers or os.cpu_count() or 1) * threads
+    own = {} if address else {"num_cpus": many, "include_dashboard": False}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as reason:
@@ -92,7 +89,9 @@ def _slot(ray: Any, task: Any) -> Slot:
         try:
             answer = ray.get(held[0])
         except ray.exceptions.RayTaskError as reason:
-            raise _cause(reason) from reason
+            inner = getattr(reason, "cause", None)
+            own = isinstance(inner, IsoscopeError)
+            raise (inner if own else IsoscopeError(f"a task of Ray: {first_line(reason)}.")) from reason
         except ray.exceptions.RayError as reason:
             if stopped:
                 raise Stopped from reason
@@ -121,10 +120,3 @@ def _task(job: Job, place: str) -> Outcome:
     from isoscope.sweeps.work.unit import measure_one
 
     return measure_one(job)
-
-
-def _cause(reason: Any) -> IsoscopeError:
-    inner = getattr(reason, "cause", None)
-    return (
-        inner if isinstance(inner, IsoscopeError) else IsoscopeError(f"a task of Ray: {first_line(reason)}.")
-    )
