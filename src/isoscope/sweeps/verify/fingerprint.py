@@ -91,8 +91,7 @@ def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
     config, settings, fault = settings_in(config_file(checkpoint))
     broken = partial(Fingerprint, "", config, kind=BROKEN, settings=settings)
     try:
-        tensors = _tensors(Path(checkpoint.address))
-        found = _read(tensors)
+        found = _read(_tensors(Path(checkpoint.address)))
     except IsoscopeError as reason:
         return broken(fault=str(reason))
     except Exception as reason:  # noqa: BLE001  whatever a damaged file makes of any library
@@ -177,10 +176,9 @@ def _wild_words(wild: Sequence[tuple[str, int, int]]) -> str:
     """The first of the tensors that are not finite: its name, how many are NaN, how many infinite."""
     if not wild:
         return ""
-    name, nan, infinite = wild[0]
-    counted = " and ".join(
-        f"{count:,} {what}" for count, what in ((nan, "NaN"), (infinite, "infinite")) if count
-    )
+    name, *counts = wild[0]
+    each = zip(counts, ("NaN", "infinite"), strict=True)
+    counted = " and ".join(f"{count:,} {what}" for count, what in each if count)
     more = "" if len(wild) == 1 else f", the first of {len(wild)} tensors that are not finite"
     return f"{name} has {counted}{more}."
 

@@ -115,10 +115,8 @@ def _worst(scaled: Array, distances: Array) -> Stray | None:
     if not moves:
         return None
     most = max(gain for gain, _ in moves)
-    return min(
-        (each for each in moves if each[0] >= NEARLY * most),
-        key=lambda each: (each[1].last - each[1].first, -each[0]),
-    )[1]
+    good = (each for each in moves if each[0] >= NEARLY * most)
+    return min(good, key=lambda each: (each[1].last - each[1].first, -each[0]))[1]
 
 
 def _fewer(distances: Array, first: int, last: int, gap: int) -> Stray:
@@ -128,7 +126,9 @@ def _fewer(distances: Array, first: int, last: int, gap: int) -> Stray:
     """
     blocks = [(first, last), (last + 1, gap) if gap > last else (gap + 1, first - 1)]
     first, last = min(blocks, key=lambda block: (block[1] - block[0], -_saved(distances, *block)))
-    return Stray(first, last, _near(distances, first, last))
+    to_block = distances[first : last + 1].min(0)
+    to_block[first : last + 1] = np.inf
+    return Stray(first, last, int(to_block.argmin()))
 
 
 def _saved(distances: Array, first: int, last: int) -> float:
@@ -178,23 +178,14 @@ def _best_gap(distances: Array, first: int, last: int) -> tuple[int, float]:
 def _path(scaled: Array, before: int, first: int, last: int, after: int) -> Array:
     """What a block between two others adds to the path, by piece of the sketch; at an end both are one."""
     before, after = (after, after) if before < 0 else (before, min(after, len(scaled) - 1))
-    return _pieces(
-        (scaled[before] - scaled[first]) ** 2
-        + (scaled[last] - scaled[after]) ** 2
-        - (scaled[before] - scaled[after]) ** 2
-    )
+    pairs = ((before, first), (last, after), (before, after))
+    to, from_, across = ((scaled[one] - scaled[other]) ** 2 for one, other in pairs)
+    return _pieces(to + from_ - across)
 
 
 def _sure(pieces: Array) -> bool:
     """Whether a sum over pieces is above 0 by more than its error."""
     return bool(pieces.sum() > SURE * pieces.std(ddof=1) * len(pieces) ** 0.5)
-
-
-def _near(distances: Array, first: int, last: int) -> int:
-    """The nearest outside the block."""
-    to_block = distances[first : last + 1].min(0)
-    to_block[first : last + 1] = np.inf
-    return int(to_block.argmin())
 
 
 def _at_an_end(scaled: Array, distances: Array) -> list[tuple[float, Stray]]:

@@ -30,7 +30,6 @@ from isoscope.run.monitor.own import explained, own_rows
 from isoscope.run.observe.observation import Observation
 from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.weigh import weigh
-
 from isoscope.sweeps.verify.fingerprint import fingerprint
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.job import Asked, Job, Opened, Outcome
