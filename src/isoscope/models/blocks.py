@@ -61,24 +61,15 @@ def _is_stack(module: nn.Module) -> bool:
     """A list of like members, each with two matrices or more; mixed kinds if each comes twice on average."""
     if not isinstance(module, nn.ModuleList | nn.Sequential) or len(module) == 0:
         return False
-    kinds = {_kind(member) for member in module}
+    kinds = {type(getattr(member, "_orig_mod", member)) for member in module}  # seen through torch.compile
     alike = len(kinds) == 1 or 2 * len(kinds) <= len(module)
-    return alike and all(_matrices(member) >= 2 for member in module)
+    return alike and all(sum(weight.dim() >= 2 for weight in part.parameters()) >= 2 for part in module)
 
 
 def _holds_stages(stack: nn.Module, chains: frozenset[int]) -> bool:
     members = list(stack.children())
     inside = [part for member in members for part in member.modules()]
     return all(map(_is_all_stacks, members)) or any(id(part) in chains for part in inside)
-
-
-def _kind(module: nn.Module) -> type:
-    """The class of a block, seen through torch.compile."""
-    return type(getattr(module, "_orig_mod", module))
-
-
-def _matrices(module: nn.Module) -> int:
-    return sum(weight.dim() >= 2 for weight in module.parameters())
 
 
 def _is_all_stacks(member: nn.Module) -> bool:
@@ -125,13 +116,8 @@ def float_tensors(*given: Any) -> list[Tensor]:
     """The tensors of floats among what a block takes or gives, in order, one level deep."""
     found = []
     for value in given:
-        values = (
-            value.values()
-            if isinstance(value, dict)
-            else value
-            if isinstance(value, tuple | list)
-            else [value]
-        )
+        value = list(value.values()) if isinstance(value, dict) else value
+        values = value if isinstance(value, tuple | list) else [value]
         found += [part for part in values if isinstance(part, Tensor) and part.is_floating_point()]
     return found
 

@@ -49,7 +49,10 @@ def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Itera
         def hook(part: nn.Module, inputs: Any, keywords: dict[str, Any], output: Any) -> None:
             taken, given = float_tensors(inputs, keywords), float_tensors(output)
             if taken and given:
-                receive(name, calls[name], _sequences_first(part, taken[0]).detach(), given[0].detach())
+                first = taken[0].detach()
+                if isinstance(part, nn.MultiheadAttention) and not part.batch_first and first.dim() == 3:
+                    first = first.transpose(0, 1)  # [b, t, d] where torch's own attention takes [t, b, d]
+                receive(name, calls[name], first, given[0].detach())
             calls[name] += 1
 
         return hook
@@ -60,9 +63,3 @@ def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Itera
             if (part := find_module(module, name)) is not None:
                 hooks.enter_context(part.register_forward_hook(show(name), with_kwargs=True))
         yield
-
-
-def _sequences_first(part: nn.Module, taken: Tensor) -> Tensor:
-    """[b, t, d] where torch's own attention takes [t, b, d]."""
-    turned = isinstance(part, nn.MultiheadAttention) and not part.batch_first and taken.dim() == 3
-    return taken.transpose(0, 1) if turned else taken

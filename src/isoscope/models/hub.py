@@ -34,7 +34,7 @@ def asking(address: str, revision: str | None, advice: str = "") -> Iterator[Non
     at = f" at '{revision}'" if revision else ""
     missing = f"no model '{address}': there is no such folder here, and "
     try:
-        with _hushed():
+        with hushed():
             yield
     except HFValidationError as reason:
         raise IsoscopeError(f"{missing}it is no hub id (owner/name).{advice}") from reason
@@ -63,7 +63,7 @@ def transport_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def hushed() -> Iterator[None]:
     """Keep the library's remarks off the screen, from however many threads at once."""
     hub = logging.getLogger("huggingface_hub")
     with _TURN:

@@ -22,9 +22,8 @@ import torch
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of
 from isoscope.lab.processes import Answer, Item, in_processes
-from isoscope.lab.train.experiment import USUAL, Experiment, Underway
+from isoscope.lab.train.experiment import USUAL, Experiment, Underway, lesson_of
 from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
 from isoscope.models.source import Model, load

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import MEASURES, Trial, lesson_of, questions_of, told_besides, try_
+from isoscope.lab.contrast.trial import MEASURES, Trial, questions_of, told_besides, try_
 from isoscope.lab.processes import in_processes
-from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment, lesson_of
 from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.table import choose
 from isoscope.results.run import Run

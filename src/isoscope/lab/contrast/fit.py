@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -128,7 +127,7 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
         return _nothing(why)
     pair = pd.concat([mine, theirs])
     if bool((pair["high"] == math.inf).all()):
-        return {**_nothing(""), **_interval(_paired(mine, theirs, 0.0))}
+        return {**_nothing(""), **_difference(mine, theirs, 0.0)}
     among = common(lines)
     within = among or common(pair)
     if within is None:
@@ -137,21 +136,17 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     control = math.isinf(float(mine["high"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
     told = {"at": middle, "range_low": within[0], "range_high": within[1], "control": control}
-    return {**_interval(_paired(mine, theirs, middle)), **told, "note": LEVEL if control else note}
+    return {**_difference(mine, theirs, middle), **told, "note": LEVEL if control else note}
 
 
-def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:
-    """How lines differ at an entropy, seed by seed."""
+def _difference(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> dict[str, object]:
+    """How lines differ at an entropy over seeds: mean, t interval where there are enough, and spread."""
     lines = (each.set_index("seed") for each in (mine, theirs))
     one, other = (each["intercept"] + each["slope"] * at for each in lines)
-    return (one - other).dropna().to_numpy(float)
-
-
-def _interval(differences: np.ndarray) -> dict[str, object]:
-    """Mean, t interval where there are seeds enough for one, and spread."""
+    differences = (one - other).dropna().to_numpy(float)
     count = len(differences)
     if not count:
-        return {**_nothing(""), "n": 0}
+        return _nothing("")
     mean, half = float(differences.mean()), math.nan
     if count >= LEAST:
         half = float(stats.t.ppf(0.975, count - 1) * differences.std(ddof=1) / math.sqrt(count))

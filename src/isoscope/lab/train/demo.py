@@ -52,11 +52,6 @@ def watch(
     )  # fmt: skip
 
 
-def begin(demo: Demo) -> nn.Module:
-    """The model as it is before training."""
-    return demo.experiment.build(demo.lesson)
-
-
 def perform(
     demo: Demo, model: nn.Module, monitor: Monitor, progress: Callable[[int, int], None] | None = None
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -149,6 +150,16 @@ class Underway:
                     self.kept.keep(self.training)
             if progress is not None:
                 progress(step, self.training.recipe.steps)
+
+
+def lesson_of(experiment: Experiment) -> Lesson:
+    """The lesson of an experiment, read once for all that learn it one after the other."""
+    return _lesson(experiment.task, experiment.data, experiment.length)
+
+
+@lru_cache(maxsize=1)
+def _lesson(task: str, data: str, length: int) -> Lesson:
+    return Experiment(task=task, data=data, length=length).lesson()
 
 
 def probe_of(lesson: Lesson) -> list[Tensor]:

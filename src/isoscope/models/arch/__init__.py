@@ -16,12 +16,8 @@ def know_configs() -> None:
 
     from isoscope.models.arch import configs
 
-    for config in (
-        configs.CharacterBertConfig,
-        configs.MantaConfig,
-        configs.VanConfig,
-        configs.CrystalCoderConfig,
-    ):
+    own = (configs.CharacterBertConfig, configs.MantaConfig, configs.VanConfig, configs.CrystalCoderConfig)
+    for config in own:
         AutoConfig.register(config.model_type, config, exist_ok=True)
 
 

@@ -25,7 +25,7 @@ from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.blocks import plain_name
 from isoscope.models.checkpoint import SUFFIXES, refuse_cut_short, state_dict_in, unpickled
 from isoscope.models.hub import transport_errors
-from isoscope.models.source import locate, quiet
+from isoscope.models.source import locate, parted, quiet
 
 LOOKED_FOR = (  # in this order; an index names the shards
     "model.safetensors.index.json",
@@ -72,7 +72,7 @@ class Tensors:
     names: frozenset[str]
     stored: Callable[[str], Tensor]
     shape: Callable[[str], tuple[int, ...]]
-    check: Callable[[frozenset[str]], None]
+    check: Callable[[frozenset[str]], None] = lambda names: None
     module: nn.Module | None = None
     faults: Callable[[], tuple[Fault, ...]] = tuple
     living: bool = False  # where they are, with their gradient
@@ -108,10 +108,7 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     """The weights at a folder, a hub id that ``@revision`` may follow, or in a single file."""
     if Path(address).is_file():
         return _open_file(Path(address), Path(config) if config else None)
-    name, _, written = (
-        address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
-    )
-    asked = revision or written or None
+    name, asked = parted(address, revision)
     place, commit = locate(name, asked)
     local = Path(place).is_dir()
     fetch: Fetch = partial(file_in_folder, Path(place)) if local else cache(partial(_from_hub, place, commit))
@@ -119,11 +116,8 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
     if found is None:
         raise IsoscopeError(f"'{name}' holds no weights: looked for {', '.join(LOOKED_FOR)}.")
-    tensors = (
-        sharded_tensors(name, found, fetch, local)
-        if found.endswith("json")
-        else single_file_tensors(name, fetch, found)
-    )
+    whole = not found.endswith("json")
+    tensors = single_file_tensors(name, fetch, found) if whole else sharded_tensors(name, found, fetch, local)
     return Opened(tensors, said, name, commit or asked or "", known, settings, commit)
 
 
@@ -191,11 +185,7 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
 def _open_file(file: Path, config: Path | None) -> Opened:
     if file.suffix not in SUFFIXES:
         raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
-    if file.suffix == ".safetensors":
-        said, known, settings = _config(config or file.parent, str(file))
-        tensors = single_file_tensors(str(file), lambda _: file, str(file))
-        return Opened(tensors, said, str(file), known=known, settings=settings)
-    held = unpickled(file)
+    held = {} if file.suffix == ".safetensors" else unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         dims = held["dims"]
         whisper = SimpleNamespace(
@@ -209,7 +199,8 @@ def _open_file(file: Path, config: Path | None) -> Opened:
         tensors = _held(str(file), dict(held["model_state_dict"]))
         return Opened(tensors, whisper, str(file), settings=str(sorted(dims.items())))
     said, known, settings = _config(config or file.parent, str(file))
-    return Opened(_pickle(str(file), file, held), said, str(file), known=known, settings=settings)
+    tensors = _pickle(str(file), file, held) if held else single_file_tensors(str(file), lambda _: file, "")
+    return Opened(tensors, said, str(file), known=known, settings=settings)
 
 
 def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
@@ -218,14 +209,17 @@ def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
     assert path is not None
     if path.suffix != ".safetensors":
         return _pickle(name, path, unpickled(path))
-    shard = _shard(path)
+    refuse_cut_short(path)
+    try:
+        shard: Any = safe_open(path, "pt")
+    except (OSError, SafetensorError) as reason:
+        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
     stored = {plain_name(key): key for key in shard.keys()}  # noqa: SIM118  it is no mapping
     return Tensors(
         name,
         frozenset(stored),
         lambda key: shard.get_tensor(stored[key]),
         lambda key: tuple(shard.get_slice(stored[key]).get_shape()),
-        lambda _: None,
     )
 
 
@@ -287,24 +281,11 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
     )
 
 
-def _shard(path: Path) -> Any:
-    refuse_cut_short(path)
-    try:
-        return safe_open(path, "pt")
-    except (OSError, SafetensorError) as reason:
-        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
-
-
 def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
     return _held(name, {plain_name(key): value for key, value in state_dict_in(file, held).items()})
 
 
 def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None) -> Tensors:
     return Tensors(
-        name,
-        frozenset(held),
-        lambda key: held[key],
-        lambda key: tuple(held[key].shape),
-        lambda _: None,
-        module,
+        name, frozenset(held), lambda key: held[key], lambda key: tuple(held[key].shape), module=module
     )

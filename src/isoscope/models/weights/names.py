@@ -230,7 +230,8 @@ def _gathered(places: Iterable[Place]) -> list[Place]:
     found: dict[tuple[str, str], list[Place]] = {}
     for place in places:
         whole, _, number = place.module.rpartition(".")
-        found.setdefault((place.block, whole if _is_head(place, number) else place.module), []).append(place)
+        is_head = number.isdigit() and place.module != place.block
+        found.setdefault((place.block, whole if is_head else place.module), []).append(place)
     gathered = []
     for (block, module), heads in found.items():
         heads.sort(key=lambda place: numbers_of(place.module))
@@ -238,7 +239,3 @@ def _gathered(places: Iterable[Place]) -> list[Place]:
         key = tuple(name for place in heads for name in place.key)
         gathered.append(Place(block, module, heads[0].cross, heads[0].cut, query, key))
     return gathered
-
-
-def _is_head(place: Place, number: str) -> bool:
-    return number.isdigit() and place.module != place.block

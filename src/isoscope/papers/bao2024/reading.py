@@ -15,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of, rows_of_heads, weigh_trial
+from isoscope.lab.contrast.trial import rows_of_heads, weigh_trial
+from isoscope.lab.train.experiment import lesson_of
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
 from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.lab.contrast.trial import lesson_of
+from isoscope.lab.train.experiment import lesson_of
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together

@@ -11,8 +11,7 @@ from functools import partial
 
 import pandas as pd
 
-from isoscope.lab.contrast.trial import lesson_of
-from isoscope.lab.train.experiment import probe_of
+from isoscope.lab.train.experiment import lesson_of, probe_of
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of
 from isoscope.lab.tasks.base import Lesson
 from isoscope.lab.train.checkpoints import due
-from isoscope.lab.train.experiment import Experiment, probe_of
+from isoscope.lab.train.experiment import Experiment, lesson_of, probe_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.weights import Norm, open_weights

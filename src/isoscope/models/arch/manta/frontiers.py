@@ -44,15 +44,12 @@ class _Added(nn.Module):
         return normed
 
 
-def _named(**parts: nn.Module) -> nn.ModuleDict:
-    return nn.ModuleDict(parts)
-
-
 class _Layer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.attention = _named(self=_SelfAttention(width, heads), output=_Added(width, width))
-        self.intermediate = _named(dense=nn.Linear(width, 4 * width))
+        attends, added = _SelfAttention(width, heads), _Added(width, width)
+        self.attention = nn.ModuleDict({"self": attends, "output": added})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, 4 * width)})
         self.output = _Added(4 * width, width)
 
     def forward(self, x: Tensor, visible: Tensor) -> Tensor:
@@ -68,15 +65,17 @@ class LocalTransformer(nn.Module):
         super().__init__()
         self.reach = window // 2
         positions = (longest // window + 1) * window + 1  # the first is that of padding
-        self.embeddings = _named(
-            word_embeddings=nn.Embedding(1, width, padding_idx=0),
-            position_embeddings=nn.Embedding(positions, width, padding_idx=0),
-            token_type_embeddings=nn.Embedding(2, width),
-            LayerNorm=nn.LayerNorm(width, eps=EPSILON),
-        )
+        embeddings: dict[str, nn.Module] = {
+            "word_embeddings": nn.Embedding(1, width, padding_idx=0),
+            "position_embeddings": nn.Embedding(positions, width, padding_idx=0),
+            "token_type_embeddings": nn.Embedding(2, width),
+            "LayerNorm": nn.LayerNorm(width, eps=EPSILON),
+        }
+        self.embeddings = nn.ModuleDict(embeddings)
         # No ModuleList: these are no layers of the model, and are not to be found as such (blocks.py).
-        self.encoder = _named(layer=nn.ModuleDict({str(i): _Layer(width, heads) for i in range(layers)}))
-        self.pooler = _named(dense=nn.Linear(width, width))
+        stack = nn.ModuleDict({str(i): _Layer(width, heads) for i in range(layers)})
+        self.encoder = nn.ModuleDict({"layer": stack})
+        self.pooler = nn.ModuleDict({"dense": nn.Linear(width, width)})
 
     def forward(self, embedded: Tensor, attention_mask: Tensor | None) -> Tensor:
         """The states; the mask [b, s] is 1 where there is a byte."""
