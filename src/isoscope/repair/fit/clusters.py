@@ -77,7 +77,8 @@ def all_but_the_tops(found: Clustered, record: ByCluster, asked: Asked) -> tuple
         raise IsoscopeError(f"'{asked}' would leave none of {width} dimensions; ask for fewer directions.")
     for moments, centre in zip(record.moments, found.means, strict=True):
         top = torch.zeros(many, width, dtype=torch.float64)
-        if moments.n > many + 1 and not are_same(moments):  # else nothing of the cluster would be left
+        spread = (moments.n, moments.mean[0], moments.scatter[0].diagonal())
+        if moments.n > many + 1 and not are_same(*spread):  # else nothing of the cluster would be left
             found_there = Spectrum.of(moments)
             top = torch.where(found_there.values[:many, None] > 0, found_there.vectors[:many], 0.0)
         else:

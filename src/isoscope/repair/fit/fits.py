@@ -40,17 +40,13 @@ class Spread:
             n, mean, scatter = record.n, record.mean[0], record.scatter[0].diagonal()
         else:
             n, mean, scatter = int(record.count), record.mean.cpu(), record.scatter.cpu()
-        if _same(n, mean, scatter):
+        if are_same(n, mean, scatter):
             raise IsoscopeError(f"all {n} vectors are the same; there is no spread to repair.")
         return cls(n, mean, scatter / (n - 1))
 
 
-def are_same(moments: Moments) -> bool:
-    """Whether vectors do not spread but for rounding."""
-    return _same(moments.n, moments.mean[0], moments.scatter[0].diagonal())
-
-
-def _same(n: int, mean: Tensor, scatter: Tensor) -> bool:
+def are_same(n: int, mean: Tensor, scatter: Tensor) -> bool:
+    """Whether n vectors, of this mean and Σ(x − x̄)² of every dimension, do not spread but for rounding."""
     return float((scatter.sum() / n).sqrt()) <= SAME * float(mean.norm())
 
 
