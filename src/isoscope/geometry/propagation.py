@@ -68,10 +68,7 @@ def walk_moments(
 
 
 def signal_propagation(trace: Tensor, trace_square: Tensor, frobenius_square: Tensor, length: int) -> Tensor:
-    """ρ(t) by the Gaussian form, [..., T], in [0, 1].
-
-    ρ(t) = ½[erf((T−1−μ_t)/√(2v_t)) + erf((1+μ_t)/√(2v_t))].
-    """
+    """ρ(t) by the Gaussian form, [..., T], ½[erf((T−1−μ_t)/√(2v_t)) + erf((1+μ_t)/√(2v_t))]."""
     mean, variance = walk_moments(trace, trace_square, frobenius_square, length)
     return expected_between(mean, variance.sqrt(), length)
 
@@ -120,10 +117,9 @@ def _heads(parts: Factors) -> Iterator[tuple[Tensor, Tensor]]:
 def simulate_propagation(
     parts: Factors, length: int, *, walks: int = 4096, seed: int = 0, positions: Tensor | None = None
 ) -> Profile:
-    """ρ(t) of every head from `walks` last inputs; every head is given the same ones.
+    """ρ(t) of every head from `walks` last inputs, the same for all; at `positions` from 1 to T, or at all.
 
-    Memory does not grow with the walks. The standard error is at most 1/(2√walks): .008 for 4,096. With
-    `positions`, numbers from 1 to T, only there: [h, positions].
+    The standard error is at most 1/(2√walks), .008 for 4,096; memory does not grow with the walks.
     """
     apart, kappa = (_chosen(each, positions) for each in position_terms(length, torch.device("cpu")))
     bridge = (kappa - apart**2 / length).clamp_min(0).sqrt()  # the deviation of b_t − b̄

@@ -1,12 +1,10 @@
 """Which modules are the layers: found by structure, not by name.
 
-A stack is a ModuleList or Sequential whose members are alike, each with two weight matrices or more.
-Its members are the blocks, unless they are stages: members whose weights all lie in stacks (ALBERT's
-groups, ResNet's stages), or that hold a stack which is a chain (ConvNeXt's and Swin's stages, with
-their own patch embedding). Whether a stack inside a member is a chain, each taking what the one before
-gave, or a set of experts or heads side by side, shows only when the model runs; so a trial run decides
-where the structure leaves it open. A plain CNN has no blocks: there, every convolution with the norm
-that follows it is one.
+A stack is a ModuleList or Sequential whose members are alike, each with two weight matrices or more. Its
+members are the blocks, unless they are stages: members whose weights all lie in stacks (ALBERT's groups,
+ResNet's stages), or that hold a stack which is a chain (ConvNeXt's and Swin's stages). Whether a stack inside
+a member is a chain, each taking what the one before gave, shows only when the model runs; so a trial run
+decides. In a plain CNN every convolution with the norm that follows it is a block.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ def plain_name(name: str) -> str:
 
 
 def find_blocks(module: nn.Module, trial: Callable[[], object] | None = None) -> dict[str, nn.Module]:
-    """The repeated blocks of a model by name, in the order in which they are registered.
-
-    `trial` runs the model once; it is called only where structure alone does not decide.
-    """
+    """The repeated blocks by name, in order; `trial` runs the model where structure does not decide."""
     chains = _chains(module, trial) if trial is not None else frozenset()
     found = dict(_blocks(module, "", chains)) or dict(_convolutions(module))
     if not found:

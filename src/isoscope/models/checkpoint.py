@@ -1,7 +1,4 @@
-"""A single file of weights becomes a model: a state dict with its config, OpenAI's own Whisper or a VAN.
-
-A pickle is read as plain tensors only. What does not fit is an error that names the first misfits.
-"""
+"""A single file of weights becomes a model: a state dict with its config, OpenAI's own Whisper or a VAN."""
 
 from __future__ import annotations
 

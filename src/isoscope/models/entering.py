@@ -36,10 +36,7 @@ def find_module(module: nn.Module, name: str) -> nn.Module | None:
 
 @contextmanager
 def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Iterator[None]:
-    """While inside, `receive` is given the first tensor of floats that each named module takes, and gives.
-
-    Names that no module has are passed over; calls are numbered from 0 in every forward of `module`.
-    """
+    """While inside, `receive` gets the first float tensor each named module takes and gives, calls from 0."""
     calls: Counter[str] = Counter()
 
     def start(whole: nn.Module, inputs: Any) -> None:

@@ -35,11 +35,10 @@ def open_data(
 ) -> Text | Images | Sounds:
     """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
 
-    Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most
-    512, unless said); see `text`. Images: a folder of pictures. Sound: a folder of recordings. For all: a
-    column of a dataset, ``id:split:column``. `tokens` is ``auto`` for the model's own tokenizer, or
-    ``bytes`` or ``characters``, whose values then are the ids. `special` counts special, class and
-    register tokens, `first` counts position 0 of a text.
+    Text: a file of text or JSONL, at most `max_length` tokens a sequence (else the model's limit, at most
+    512). Images: a folder of pictures. Sound: a folder of recordings. For all: a column of a dataset,
+    ``id:split:column``. `tokens` is ``auto`` for the model's tokenizer, or ``bytes`` or ``characters``.
+    `special` counts special, class and register tokens, `first` counts position 0 of a text.
     """
     refuse_sizes(limit, max_length, batch_size)
     if tokens not in ("auto", *ALPHABETS):

@@ -95,9 +95,8 @@ def load(
     """Load the model at `address` with its tokenizer, for measuring.
 
     `address` is a folder, a hub id or a name of the zoo, which ``@revision`` may follow, or a single file of
-    weights, with its config.json beside it or at `config`; OpenAI's own Whisper files and the authors' of
-    VAN need none. `device` is the GPU where there is one, unless named; `dtype` is float32, bfloat16, float16
-    or float64.
+    weights, with its config.json beside it or at `config`. `device` is the GPU where there is one, unless
+    named; `dtype` is float32, bfloat16, float16 or float64.
     """
     import transformers
 
@@ -180,10 +179,7 @@ def parted(address: str, revision: str | None) -> tuple[str, str | None]:
 
 
 def locate(address: str, revision: str | None) -> tuple[str, str]:
-    """Where to load from and, for the hub, the commit that the revision stands for today.
-
-    A name of the zoo stands for its hub id. What is loaded from there may be of a kind that only `arch` has.
-    """
+    """Where to load an address or a name of the zoo from and, for the hub, the revision's commit today."""
     arch.know_configs()
     name, revision = zoo.hub_address(address, revision)
     if Path(name).exists():

@@ -125,10 +125,7 @@ def hub_address(address: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def not_here(name: str, hub: str, revision: str | None) -> IsoscopeError:
-    """Say what a name of the zoo is, that its weights are not here, and how to get them.
-
-    A checkpoint goes by way of the hub's cache: a folder of the model's name would be taken for its end.
-    """
+    """Say what a name of the zoo is, that its weights are not here, and how to get them."""
     get = f"hf download {hub}{f' --revision {revision}' if revision else ''}"
     if revision is None and hub == NAMES[name].hub:
         how = f"run `{get} --local-dir {name}` where there is a network, and put the folder here."

@@ -1,10 +1,9 @@
 """What a claim is: the paper's expectation, an experiment that makes rows, and a judge who reads only those.
 
-Decided here: a verdict is derived from intervals, never from bare points; where no interval can be had it is
-undecided and says why. A claim that hangs on k numbers holds where each does, and fails where one is the
-other way by an interval of 1 − .05/k: by its own 95 % one of many is so by chance. What could not be made is
-a row `failed` with its reason, so that nothing is skipped in silence, and the page and the verdict can be
-made anew from the rows alone, anywhere.
+A verdict is derived from intervals, never from bare points; where none can be had it is undecided and says
+why. A claim on k numbers holds where each does, and fails where one is the other way by an interval of 1 −
+.05/k. What could not be made is a row `failed` with its reason: page and verdict can be made anew from rows
+alone.
 """
 
 from __future__ import annotations

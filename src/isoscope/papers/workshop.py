@@ -1,9 +1,8 @@
 """What an experiment of a paper may use: sizes, seeds, a device, data, models that are trained once.
 
-A model of the lab is trained into MODELS/DIGEST, a run folder of its own; whoever asks for the same again, a
-claim or another paper, finds it there, and one that was stopped goes on. Decided here: a training computes
-with one thread, so that two run side by side and rows do not say how many did; and one that goes wrong costs
-its own arm and seed, not the claim.
+A model of the lab is trained into MODELS/DIGEST, a run folder that every claim and paper finds, and goes on
+where it was stopped. A training computes with one thread, so that rows do not say how many ran side by side;
+one that goes wrong costs its own arm and seed, not the claim.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Arms against each other: attention × norm × penalty, from several seeds.
 
-Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps
-from every seed; or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so
-that a contrast is taken up trial by trial, grows by more arms and seeds, and may be spread over sittings and
-machines. What is read of a trial is in trial.py, what a contrast says in fit.py.
+Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps;
+or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so that a contrast is
+taken up trial by trial, grows by more arms and seeds, and may be spread over machines.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """What a contrast says: each quantity against the measured entropy, arm against arm at the same entropy.
 
-Of every layer, arm and seed a straight line is fitted through the trials, quantity against the normalised
-entropy that was measured in that layer. Arms are compared where all were measured and nowhere else: at the
-middle of the common range of entropies (where all arms have none, at that of the arm and the reference). The
-difference of two lines there is paired by seed; its mean over seeds has a t interval where there are three.
-An arm without attention has no entropy: its line is level. Where no trial was driven to an entropy arms are
-compared as they came: every line is level, and the difference is that of the trials of a seed.
+Of every layer, arm and seed a line is fitted through the trials, quantity against the entropy measured in
+that layer. Arms are compared at the middle of the common range of entropies (where all arms have none, of the
+arm's and the reference's), paired by seed, with a t interval from three seeds on. Without attention, or where
+no trial was driven to an entropy, lines are level.
 """
 
 from __future__ import annotations

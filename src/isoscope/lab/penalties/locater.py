@@ -1,7 +1,4 @@
-"""LocAteR: a narrow spectrum of W = scale·W_Q W_Kᵀ around a mean that is kept (Bao et al. 2024).
-
-The published loss is not to be had; this is a reconstruction.
-"""
+"""LocAteR, reconstructed: a narrow spectrum of W = scale·W_Q W_Kᵀ around a kept mean (Bao et al. 2024)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
 """Probes: how much a linear reader finds in a frozen model's states of what the model was not taught.
 
-States are averaged over the positions that are there, standardised, and read by a logistic regression; it is
-fitted on some examples and judged on others, one reader a layer. Decided here: the ridge is fixed (1 against
-the summed loss of standardised states), so that no arm is given a search of its own. A ridge is not blind to
-scale, standardising takes out that of single dimensions and leaves what is between them.
-
-Three kinds of questions: labelled texts (a file), pictures of other classes (a folder), and without any data
-`order`: in half of the sequences a stretch is reversed. The mean of what enters the first block is the same
-for both, so layer 0 knows nothing of it: it is the control.
+States are averaged over positions, standardised, and read by a logistic regression, one a layer, that is
+fitted on some examples and judged on others. The ridge is fixed (1 against the summed loss), so that no arm
+is given a search of its own. Three kinds of questions: labelled texts (a file), pictures of other classes (a
+folder), and without any data `order`: in half of the sequences a stretch is reversed. The mean of what enters
+the first block is the same for both, so layer 0 knows nothing of it: it is the control.
 """
 
 from __future__ import annotations

@@ -36,10 +36,7 @@ def know_models() -> None:
 
 
 def renamed(kind: str) -> dict[str, str] | None:
-    """Patterns of parameter names that a published file of this kind may have, and what they are here.
-
-    None where every file has the names of the authors' code.
-    """
+    """Patterns of parameter names in published files of this kind, with their names here; None for none."""
     if kind == "van":
         from isoscope.models.arch.van import RENAMED as OF_VAN
 

@@ -23,10 +23,7 @@ ROTARY_BASE = 10_000
 
 
 def turn(x: Tensor, width: int) -> Tensor:
-    """Turn the first `width` dimensions of x [b, h, t, e] to its position, two neighbours together.
-
-    The plane (2i, 2i+1) at position t turns by t·10000^(−2i/width); the rest of the head stays.
-    """
+    """Turn planes (2i, 2i+1), i < `width`/2, of x [b, h, t, e] by t·10000^(−2i/width); the rest stays."""
     rates = ROTARY_BASE ** -(torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
     angles = torch.arange(x.shape[2], device=x.device, dtype=torch.float32)[:, None] * rates
     sine, cosine = (each.repeat_interleave(2, dim=-1).to(x.dtype) for each in (angles.sin(), angles.cos()))
@@ -80,10 +77,7 @@ class CrystalCoderBlock(nn.Module):
         self.attn, self.mlp = _Attention(config), _SwiGLU(config)
 
     def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
-        """The stream [b, t, d] one block on; `visible` [b, 1, t, t] is True where a key may be looked at.
-
-        None: all up to the query's own.
-        """
+        """The stream [b, t, d] one block on; `visible` [b, 1, t, t] is True where a key is seen."""
         x = x + self.attn(self.ln_1(x), visible)
         fed: Tensor = x + self.mlp(self.ln_2(x))
         return fed

@@ -57,10 +57,7 @@ def config_of(weights: Mapping[str, Tensor]) -> VanConfig:
 
 
 class LargeKernel(nn.Module):
-    """x ⊙ W₁(D x): D a kernel of 5×5 and one of 7×7 with holes of 3, each channel alone; W₁ mixes channels.
-
-    Together they reach as far as one of 23 × 23.
-    """
+    """x ⊙ W₁(D x): D a kernel of 5×5 and one of 7×7 with holes of 3, each channel alone; W₁ mixes them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -90,10 +90,7 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Opened:
-    """Tensors, what the config says, and the address they came from.
-
-    `commit` is set where they came from the hub: files of a commit do not change.
-    """
+    """Tensors, what the config says, and the address they came from; `commit` is set for those of the hub."""
 
     tensors: Tensors
     config: Any

@@ -1,7 +1,4 @@
-"""From stored weights to one matrix a head: W_Q [h, d, e] and W_K [g, d, e], however they were fused.
-
-A Linear stores [rows, d], Conv1D (GPT-2) [d, rows]. What the cuts mean is said at `names.Layout`.
-"""
+"""From stored weights, cut as `names.Layout` says, to one matrix a head: W_Q [h, d, e] and W_K [g, d, e]."""
 
 from __future__ import annotations
 

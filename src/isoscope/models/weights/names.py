@@ -66,10 +66,7 @@ _ORDER = (  # towers run in this order; what is none of these stands third
 
 @dataclass(frozen=True)
 class Place:
-    """One attention by name: its block, its module, and the weights of queries and keys.
-
-    There are several of each where every head has its own.
-    """
+    """One attention by name: its block, its module, and its weights, several where heads have their own."""
 
     block: str
     module: str

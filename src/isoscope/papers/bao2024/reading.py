@@ -1,9 +1,8 @@
 """What claims read of the heads of a model: a training of the lab at chosen steps, or a public model.
 
-Beside the readings of `isoscope weights` two numbers of all heads together are rows of a model:
-`localised_share` (and `localised_share_on_data`, with the inputs' increments in W), the share of heads whose
-regime names a stretch; and `lean`, the mean over heads of |θ|/2σ with θ = tr W and σ² = ‖W‖_F²/3 + tr W²/4: a
-head with tr W ≫ 1/T is localised where its own is above 1, and that of a random W is about .69/√d.
+Two numbers of all heads together are rows as well: `localised_share` (and `localised_share_on_data`), of the
+heads whose regime names a stretch; and `lean`, the mean of |θ|/2σ with θ = tr W and σ² = ‖W‖_F²/3 + tr W²/4:
+above 1 a head with tr W ≫ 1/T is localised, and a random W has about .69/√d.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One checkpoint weighed: its vocabulary matrices, the stages of its final norm, and token frequency.
-
-All of it from the weights and one pass over batches of text; public models and models of the lab alike.
-"""
+"""One checkpoint weighed by its weights and a pass over text: vocabularies, final norm, frequency."""
 
 from __future__ import annotations
 

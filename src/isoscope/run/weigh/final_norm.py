@@ -1,7 +1,4 @@
-"""The final norm while the model runs: what enters is folded into its stages, and held against what leaves.
-
-A module that is called several times in a forward (the norm of ALBERT's one block) is final in its last call.
-"""
+"""The final norm while the model runs, in its last call: folded into stages, and compared with them."""
 
 from __future__ import annotations
 

@@ -57,10 +57,7 @@ def localised(localiser: Localiser, found: Projections, *, length: int, seed: in
 
 
 def pictures(found: list[Localised], most: int = MOST) -> tuple[list[Points], str]:
-    """Of heads: ρ as predicted and of random W, attention as measured and of a walk; and what is left out.
-
-    ρ is a probability, attention a density: 1 where it is even.
-    """
+    """Curves of heads: ρ as predicted and of random W, densities of attention; and what is left out."""
     shown = [(one, one.predicted) for one in found if one.predicted is not None]
     heads = max((len(predicted.signal) for _, predicted in shown), default=0)
     room = max(1, most // (4 * BINS) // max(len(shown), 1))

@@ -1,9 +1,8 @@
 """The final norm taken apart on data: what enters it, standardised, times γ, plus β, and the same edited.
 
-Decided here: the stages are formed in float64 from what enters the norm. Directions and norms are folded
-stage by stage; spread and sample only of what enters and of what is standardised, since those of x̂⊙γ + β
-follow exactly: mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and change γ or β: β := 0, γ := 1, or both from
-another checkpoint. A norm without β has no such edit.
+Stages are formed in float64 from what enters the norm. Spread and sample are folded only of what enters and
+of what is standardised: those of x̂⊙γ + β follow exactly, mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and
+change γ or β: β := 0 (of a norm that has β), γ := 1, or both from another checkpoint.
 """
 
 from __future__ import annotations

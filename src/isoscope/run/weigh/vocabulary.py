@@ -1,9 +1,8 @@
 """A vocabulary matrix weighed as a cloud of rows that each stand alone: raw, centred, all-but-the-top.
 
-Rows are folded into records a block at a time. Partition isotropy is read off all rows, not off a sample: it
-is min and max over directions, and a published number is of all of them. The records that hold d×d numbers
-are small beside the matrix itself, so none is left out. Every form has the null of its own: random rows that
-were centred, or lost their top directions, as it was.
+Rows are folded into records a block at a time; partition isotropy is read off all rows, not off a sample,
+since published numbers are. Every form has a null of its own: random rows that were centred, or lost their
+top directions, as it was.
 """
 
 from __future__ import annotations
@@ -113,10 +112,7 @@ def _read(
 
 
 def _picture(side: str, series: str, matrix: Tensor, gram: Tensor) -> tuple[Points, ...]:
-    """Rows on the first two right-singular vectors of the matrix, the mean (else the longer tail) positive.
-
-    At most `SHOWN` rows, those whose numbers have the smallest hashes.
-    """
+    """Up to `SHOWN` rows on the first two singular vectors, the mean (else the longer tail) positive."""
     if matrix.shape[1] < 2:
         return ()
     axes = largest(gram, 2)

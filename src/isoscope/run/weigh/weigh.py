@@ -1,9 +1,8 @@
-"""Weigh a model: what its weights alone say, without running it.
+"""Weigh a model: what its weights alone say, without running it, and with data what they do on it.
 
 Queries and keys of every head, the vocabulary matrices, the final norm; one layer in memory at a time. A part
-that cannot be read becomes a remark and the others go on; only where nothing can be read is it an error. With
-data, `run.weights.data` adds what the weights do on it: the model runs for that alone, and its weights are
-read from the address all the same, since what is loaded to run has no vocabulary head.
+that cannot be read becomes a remark; only where nothing can be read is it an error. With data the model runs,
+and its weights are read from the address all the same: what is loaded to run has no vocabulary head.
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ def weigh(
 ) -> Weighed:
     """Read what a model's weights say: a folder, a hub id, a file of weights or a live module.
 
-    `length` is the number of positions T that regimes and ρ(t) are told for. `query` and `key` name the
-    weights of an architecture that is not known, as regular expressions with a group for the layer's number.
-    With `data` (an address, or batches) the model runs over it as well: `running` where it is loaded already,
-    else it is loaded for it. `progress` is called with (parts done, parts in all), then with (sequences done,
-    sequences in all).
+    `length` is the number of positions T for regimes and ρ(t). `query` and `key` are regular expressions for
+    the weights of an unknown architecture, with a group for the layer's number. With `data` (an address, or
+    batches) the model runs over it too: `running`, or else loaded for it. `progress` is called with (parts
+    done, parts in all), then with (sequences done, sequences in all).
     """
     if length < 2:
         raise IsoscopeError(f"length is the number of positions, at least 2; it is {length}.")
@@ -156,10 +154,7 @@ def _vocabulary(told: _Told, seed: int) -> None:
 
 
 def _forms(told: _Told, kind: str, held: list[Tensor], seed: int, *, reads: bool) -> None:
-    """One matrix in all its forms, taken out of `held` so that nobody keeps it.
-
-    `reads` where it is what reads the final norm's output.
-    """
+    """One matrix in all its forms, taken out of `held`; `reads` where it reads the final norm's output."""
     if len(held[0]) < 2:
         raise IsoscopeError(f"it has {len(held[0])} rows, and a cloud needs 2")
     for form in weigh_vocabulary(kind, held.pop, seed=seed, tick=told.tick):

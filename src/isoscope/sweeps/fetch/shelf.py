@@ -1,12 +1,10 @@
 """A shelf for checkpoints from the hub: downloaded ahead of use, removed after it, within a disk budget.
 
-Room is reserved before a download begins, for all of it, in whole blocks of the disk and with what the
-library writes beside, so that the folder never exceeds the budget. What is in use is never removed; what lies
-ready and was not asked for yet gives way to what is asked for. A folder that is whole has a note in it,
-written last: the next sweep takes such folders up and removes the others.
-
-Decided here: one thread downloads, in the order of asking; a shelf belongs to one process at a time, held by
-a lock that ends with the process; and nothing in a folder that is no shelf is ever removed.
+Room is reserved before a download begins, in whole blocks of the disk, so that the folder never exceeds the
+budget. What is in use is never removed; what lies ready gives way to what is asked for. A folder that is
+whole has a note in it, written last: the next sweep takes such folders up and removes the others. Decided
+here: one thread downloads, in the order of asking; a shelf belongs to one process, by a lock that ends with
+it; nothing in a folder that is no shelf is ever removed.
 """
 
 from __future__ import annotations

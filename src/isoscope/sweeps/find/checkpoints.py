@@ -1,9 +1,8 @@
 """A trajectory: the checkpoints of one training, in the order of their steps.
 
-A checkpoint is a folder with a config or weights in it (`checkpoint-500/`, sharded or not), or a single file
-of weights (`step_500.pt`, `step-000064.safetensors`). What a folder holds beside them, the state of an
-optimiser or the shards of one model, is none. A folder that is called a checkpoint and is empty is one all
-the same: that it cannot be measured is to be said, not passed over.
+A checkpoint is a folder with a config or weights in it (`checkpoint-500/`), or a single file of weights
+(`step_500.pt`). The state of an optimiser or the shards of one model are none. An empty folder that is called
+a checkpoint is one all the same: that it cannot be measured is to be said, not passed over.
 """
 
 from __future__ import annotations
@@ -74,10 +73,7 @@ def _number(written: str, thousands: str) -> int:
 
 
 def in_folder(folder: str | Path, *, config: str | None = None) -> list[Checkpoint]:
-    """The checkpoints in a folder, or in the folder `checkpoints` in it, by their steps.
-
-    Of two files that differ in their suffix, safetensors are taken. Those that tell no step come last.
-    """
+    """The checkpoints in a folder, or in its folder `checkpoints`, by step, safetensors preferred."""
     place = Path(folder)
     if not place.is_dir():
         raise IsoscopeError(f"no folder '{folder}': give a folder of checkpoints, or a hub id.")
@@ -116,10 +112,7 @@ def _folders(place: Path) -> list[Checkpoint]:
 
 
 def _files(place: Path, config: str | None, taken: Collection[str]) -> list[Checkpoint]:
-    """Single files, one of each stem; none that belong to one model in this folder, or to no model.
-
-    They are called by their stem, and with their suffix where a folder has that name.
-    """
+    """Single files, one of each stem, called by it; with their suffix where a folder has that name."""
     by_stem: dict[str, Path] = {}
     for file in _weights(place):
         if file.is_file() and not _OF_ONE_MODEL.match(file.stem):

@@ -55,10 +55,7 @@ class Listing:
 
 
 def revisions(address: str, pattern: str | None = None) -> list[Checkpoint]:
-    """The checkpoints of a hub model: the revisions of a pattern, or else all its branches and tags.
-
-    By their steps. A revision that is not there is an error, before anything is measured.
-    """
+    """The checkpoints of a hub model by step: the revisions of a pattern, or all its branches and tags."""
     from huggingface_hub import HfApi
 
     with asking(address, None):

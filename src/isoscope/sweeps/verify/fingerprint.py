@@ -1,11 +1,9 @@
 """What a checkpoint is, told from its files without making the model.
 
-One pass over the tensors, mapped into memory, each byte read once: a digest of all of them, one of each part
-(a layer, or a tensor outside the layers), how many numbers are not finite, and a sketch, `PLACES` weights
-from the same places in every checkpoint of a training. The digests know names, shapes, types and bytes, and
-neither files nor their order, so that a checkpoint is the same in one file and in ten shards.
-
-What cannot be read is a fault in one sentence, never an exception: a sweep tells it and goes on.
+One pass over the tensors, each byte read once: a digest of all of them, one of each part (a layer, or a
+tensor outside the layers), how many numbers are not finite, and a sketch, `PLACES` weights from the same
+places in every checkpoint of a training. A checkpoint is the same in one file and in ten shards. What cannot
+be read is a fault in one sentence, never an exception.
 """
 
 from __future__ import annotations

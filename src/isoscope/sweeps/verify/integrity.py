@@ -1,13 +1,10 @@
 """Whether checkpoints are what their names say: twins, wrong order, changed config, damage.
 
-All from fingerprints, before anything is measured. A finding names a checkpoint and says in words what is
-seen; which of two twins has the wrong name nobody can tell from them, so that both are named.
-
-Decided here: weights under step 0 and step 1 may be the same, as a warm-up that begins at a rate of 0 leaves
-them; one without a step (main, best, final) may equal one that has a step, except that main is to be the
-last; a copy under the same step is what it says. Weights that are not finite are alike by having diverged,
-and are no twins. A part (a layer, a shard) is a twin where the two share it and one between them has another:
-what is frozen is the same everywhere.
+All from fingerprints, before anything is measured. Which of two twins has the wrong name nobody can tell, so
+that both are named. Decided here: weights under step 0 and step 1 may be the same, as a warm-up that begins
+at a rate of 0 leaves them; one without a step (main, best, final) may equal one that has a step, except that
+main is to be the last. Weights that are not finite are no twins. A part (a layer, a shard) is a twin where
+the two share it and one between them has another: what is frozen is the same everywhere.
 """
 
 from __future__ import annotations

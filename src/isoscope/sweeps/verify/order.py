@@ -94,10 +94,7 @@ def _alternates(distances: Array) -> bool:
 
 
 def _worst(scaled: Array, distances: Array) -> Stray | None:
-    """What is most out of its place, or None.
-
-    Of the moves that are sure and shorten the path nearly as much as the best, the one of fewest.
-    """
+    """What is most out of its place, or None: of sure moves nearly as good as the best, the one of fewest."""
     moves = _at_an_end(scaled, distances)
     for away, first, last in _doubted(distances):
         gap, costs = _best_gap(distances, first, last)
@@ -120,10 +117,7 @@ def _worst(scaled: Array, distances: Array) -> Stray | None:
 
 
 def _fewer(distances: Array, first: int, last: int, gap: int) -> Stray:
-    """Which of two blocks is at fault: to move one to its place is to move what lies between past it.
-
-    The fewer; of as many, those without which the path is shorter.
-    """
+    """Which of two blocks is at fault: the fewer; of as many, those without which the path is shorter."""
     blocks = [(first, last), (last + 1, gap) if gap > last else (gap + 1, first - 1)]
     first, last = min(blocks, key=lambda block: (block[1] - block[0], -_saved(distances, *block)))
     to_block = distances[first : last + 1].min(0)

@@ -102,10 +102,7 @@ def by_checkpoint(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: Iterable[Finding]) -> None:
-    """Replace the findings kept with units whose checkpoints have other findings now.
-
-    It may take a later checkpoint to see that an earlier one is wrong.
-    """
+    """Replace the findings kept with units: a later checkpoint may show that an earlier one is wrong."""
     there, said = trajectory(folder).facts, by_checkpoint(findings)
     for checkpoint in checkpoints:
         marks = [asdict(finding) for finding in said.get(checkpoint.name, [])]

@@ -1,7 +1,4 @@
-"""What is asked of a sweep's checkpoints, what a worker is given, and what it answers: plain records.
-
-All of them go from process to process by pickle.
-"""
+"""What is asked of checkpoints, what a worker is given and what it answers: records that travel by pickle."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Units as tasks of Ray: the same function, on a cluster that runs or on one that is started here.
 
-A task has as many CPUs as a unit has threads, and a share of a GPU where one is asked for. Where a worker or
-its node dies Ray runs the task again, `RETRIES` times; then it is a failed row, as on one machine. Tasks
-write their unit to the run folder, which all nodes must see under the same path. Decided here: Ray is
-imported when it is asked for, sends nothing to its makers and starts no dashboard.
+A task has as many CPUs as a unit has threads, and a share of a GPU where one is asked for. Where it dies Ray
+runs it again, `RETRIES` times; then it is a failed row. All nodes must see the run folder under the same
+path. Ray is imported when it is asked for, sends nothing to its makers and starts no dashboard.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """What a checkpoint keeps so that it can be held against others: how a few hundred positions lie.
 
 Of the first layer, the middle one, the last and the output: the products XXᵀ of the centred vectors of the
-`SIZE` positions whose hashes are smallest, scaled to a mean square of 1, those of different positions only,
-each once. Linear CKA needs no more; products are as many for a wide model as for a narrow one (half a
-megabyte a checkpoint; the vectors of 154 checkpoints of a model of 5,120 dimensions would take 3 GB). The
+`SIZE` positions whose hashes are smallest, scaled to a mean square of 1, each pair once. Linear CKA needs no
+more, and they are as many for a wide model as for a narrow one. Of some heads, the same ones at every
+checkpoint, the queries and keys themselves, so that pictures of all steps can stand on one pair of axes. The
 same data give the same positions at every checkpoint.
 
-Of some heads, the same ones at every checkpoint, the queries and keys themselves, so that pictures of all
-steps can stand on one pair of axes.
-
-The file is `samples/<as its file of rows>.safetensors`, written before the rows: samples without rows are of
-a unit that was broken off, and do not count.
+The file is `samples/<as its file of rows>.safetensors`, written before the rows: samples without rows do not
+count.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One unit of a sweep: one checkpoint is opened, measured, and its rows are kept.
 
-`measure_one` is a plain function of a plain record, so that a process, a Ray task and a loop do the same. It
-writes its own file and answers in a few words. Decided here: a checkpoint that cannot be measured is a row
-too, with its reason; memory that does not suffice is tried again with smaller batches; only a run folder that
-cannot be written to is an error of the sweep.
+`measure_one` is a plain function of a plain record, so that a process, a Ray task and a loop do the same. A
+checkpoint that cannot be measured is a row too, with its reason; without memory enough, smaller batches are
+tried; only a run folder that cannot be written to is an error of the sweep.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """MANTa-LM (Godey et al. 2022): a T5 over blocks of bytes that it learns to form; the decoder reads bytes.
 
 Parameter names and config as in `models/manta/` of github.com/NathanGodey/transformers at 108c43a3 (config
-26f026f7), the last state of what the authors proposed to transformers (pull request 19463). An earlier state,
-0193a9f8 there, has other names for the same weights; `RENAMED` says which. The files on the hub
-(almanach/manta-lm-base) could not be looked at: which of the two they have is not known.
-
-Every sequence has its own number of blocks, and the authors' code takes the largest of a batch for all; fed
-one sequence at a time, as isoscope does, no batch changes a result.
+26f026f7; pull request 19463 of transformers). An earlier state, 0193a9f8, has other names for the same
+weights; `RENAMED` says which. Which of the two the hub's files (almanach/manta-lm-base) have is not known.
+The authors' code takes the largest number of blocks of a batch for all; fed one sequence at a time, as
+isoscope does, no batch changes a result.
 """
 
 from __future__ import annotations
