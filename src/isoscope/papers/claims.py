@@ -116,15 +116,12 @@ def kept(rows: pd.DataFrame, which: pd.Series[bool]) -> pd.DataFrame:
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
     lost = rows[rows["measure"] == FAILED].drop_duplicates(["model", "revision"])
-    names = [called(model, _together(own)) for model, own in lost.groupby("model", sort=False)]
+    names = []
+    for model, own in lost.groupby("model", sort=False):
+        seeded = len(own) > 1 and own["seed"].notna().all()
+        which = ", ".join(filter(None, map(str, own["seed" if seeded else "revision"])))
+        names.append(called(model, f"seeds {which}" if seeded else which))
     return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
-
-
-def _together(rows: pd.DataFrame) -> str:
-    """The seeds of several rows in one list, such as "seeds 0, 1, 4"; of others the revisions."""
-    if len(rows) > 1 and rows["seed"].notna().all():
-        return f"seeds {', '.join(map(str, rows['seed']))}"
-    return ", ".join(filter(None, map(str, rows["revision"])))
 
 
 def called(model: object, revision: object) -> str:

@@ -57,10 +57,7 @@ def look_inside(block: Block, x: Tensor) -> Inside:
     held: dict[str, Tensor] = {}
 
     def keep(name: str, entering: bool) -> Any:
-        def hook(part: nn.Module, taken: tuple[Tensor, ...], given: Tensor) -> None:
-            held[name] = taken[0] if entering else given
-
-        return hook
+        return lambda part, taken, given: held.update({name: taken[0] if entering else given})
 
     parts = dict(block.named_modules())
     last = isinstance(block.after_mlp, nn.Identity)

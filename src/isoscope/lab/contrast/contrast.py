@@ -61,13 +61,10 @@ class Contrast:
         found = []
         for seed, (place, (name, arm)) in product(range(self.seeds), enumerate(self.arms.items())):
             own = replace(arm, recipe=replace(arm.recipe, seed=seed))
-            if not self.driven or arm.attention in WITHOUT_ATTENTION:
-                found.append(Trial(name, own, None, place, not self.driven, self.probe))
-            else:
-                for aim in self.entropies:
-                    penalties = filter(None, [arm.penalty, f"entropy={self.strength:g},target={aim:g}"])
-                    driven = replace(own, penalty="+".join(penalties))
-                    found.append(Trial(name, driven, aim, place, probe=self.probe))
+            for aim in (None,) if arm.attention in WITHOUT_ATTENTION else self.entropies or (None,):
+                drive = [] if aim is None else [f"entropy={self.strength:g},target={aim:g}"]
+                driven = replace(own, penalty="+".join(filter(None, [arm.penalty, *drive])))
+                found.append(Trial(name, driven, aim, place, not self.driven, self.probe))
         return found
 
 

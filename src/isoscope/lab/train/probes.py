@@ -79,8 +79,7 @@ def probe(model: nn.Module, asked: Questions) -> dict[int, Reading]:
     for layer, states in pooled_states(model, asked).items():
         states = states.cpu()  # a search asks at every turn, and a GPU that is shared answers late
         read = fit_reader(states[~part], labels[~part])
-        right = int((read(states[part]) == labels[part]).sum())
-        n = int(part.sum())
+        right, n = int((read(states[part]) == labels[part]).sum()), int(part.sum())
         null = float(labels[part].bincount().max()) / n
         found[layer] = Reading(right / n, n, null, *wilson(right, n))
     return found
@@ -246,6 +245,6 @@ def pictures(address: str, lesson: Lesson) -> Questions:
     inputs = torch.cat([drawn.inputs, other.held.inputs[:DRAWN]])
     labels = torch.cat([drawn.targets, other.held.targets[:DRAWN]])
     judged = torch.arange(len(inputs)) >= DRAWN
-    known = {"probe_hash": other.facts["data_hash"], "probe_classes": other.facts["classes"]}
-    facts = {"probe": address, **known}
+    hashed, classes = other.facts["data_hash"], other.facts["classes"]
+    facts = {"probe": address, "probe_hash": hashed, "probe_classes": classes}
     return Questions(inputs, torch.ones(inputs.shape[:2], dtype=torch.bool), labels, judged, facts)

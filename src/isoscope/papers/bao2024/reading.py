@@ -67,11 +67,8 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
     answers = workshop.side_by_side(look, [each for each, _ in left])
     for (each, folder), answer in zip(left, answers, strict=True):
         _keep(folder, each.training.folder.name, each.question, *answer)
-    found = [read_run(folder) for folder in folders]
-    return [
-        (each.training.named(one.frame()), one.points(one.units()[0]))
-        for one, each in zip(found, asked, strict=True)
-    ]
+    found = zip(asked, map(read_run, folders), strict=True)
+    return [(each.training.named(one.frame()), one.points(one.units()[0])) for each, one in found]
 
 
 def look(asked: Look) -> tuple[pd.DataFrame, pd.DataFrame]:

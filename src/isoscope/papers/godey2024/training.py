@@ -44,10 +44,8 @@ OF_SITES = (
 def experiment(workshop: Workshop) -> Found:
     """Rows of heads and of sites at every step that was looked at."""
     ended, lost = workshop.train(workshop.along_training(MODEL))
-    parts = [
-        each.read(measures, heads=heads, steps="all")
-        for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES)))
-    ]
+    asked = product(ended, ((True, OF_HEADS), (False, OF_SITES)))
+    parts = [each.read(measures, heads=heads, steps="all") for each, (heads, measures) in asked]
     own = workshop.scale.trajectory
     chance = math.sqrt(2 / (math.pi * (own.width // own.heads)))
     rows = pd.concat([*parts, lost], ignore_index=True)
