@@ -30,10 +30,7 @@ WORDS = {True: "as expected", False: "not as expected", None: "undecided at this
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether it held (None: cannot be told), one sentence with the numbers that decide, and more of them.
-
-    `found` is the interval that was held against `level`, where it is one.
-    """
+    """Whether it held (None: undecided), in a sentence and more; `found` is what was held against `level`."""
 
     held: bool | None
     said: str

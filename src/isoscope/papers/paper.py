@@ -1,8 +1,7 @@
 """A paper: its claims, and what of it is not there. Claim by claim it becomes a run folder.
 
-A unit is a claim. The same command makes what is missing, and again what failed, wholly or in part: trainings
-and public models that were finished are not made twice. A claim that ends in an exception is a row with the
-reason, undecided, and the others go on.
+The same command makes what is missing, and again what failed; trainings and public models that were finished
+are not made twice. A claim that ends in an exception is a row with the reason, undecided.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How large a reproduction is: every size of every scale, in one place.
 
-Decided here: a claim asks for sizes by name. `arm` is for models of which there are many (kinds × seeds)
-and which are looked at before and after training, `trajectory` for those that are followed closely along it.
+`arm` is for models of which there are many (kinds × seeds), `trajectory` for those followed along training.
 """
 
 from __future__ import annotations

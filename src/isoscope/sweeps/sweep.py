@@ -1,8 +1,7 @@
 """A sweep: the checkpoints of a training are verified, then measured unit by unit, then read together.
 
-The run folder is the state of it. A unit is measured where it is not there, where it failed, or where the
-checkpoint is not what it was: what is there is not measured again. The checkpoints themselves are no part of
-the question, so that a sweep grows with its training.
+The run folder is its state: a unit is measured where it is not there, where it failed, or where the
+checkpoint is another now. Checkpoints are no part of the question: a sweep grows with its training.
 """
 
 from __future__ import annotations

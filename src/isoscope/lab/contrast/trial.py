@@ -1,8 +1,7 @@
 """One trial of a contrast: a training, and what is read of the model after its last step.
 
-Every trial has its loss and the geometry of its states and its attention. One that was driven to no entropy
-has more: the spectrum of W = W_Q W_Kᵀ of its heads, where they look (ρ(t), predicted and measured), how well
-it answers, and what a probe finds in its states.
+Driven to no entropy it has, beside loss and geometry: the spectrum of W of its heads, where they look (ρ(t),
+predicted and measured), how well it answers, and what a probe finds in its states.
 """
 
 from __future__ import annotations

@@ -39,19 +39,15 @@ class CosReg:
     def __call__(self, model: nn.Module) -> Tensor:
         """The penalty of the model as it is now, a scalar."""
         if model not in self._found:
-            self._found[model] = reader(model), self._name(model)
+            weights, side = open_weights(model, living=True), "output" if self.output else "input"
+            table = weights.vocabulary(side)
+            if table is None:
+                why = f"the {side} vocabulary of {weights.model}: {weights.absent(side)}"
+                raise IsoscopeError(f"cosreg needs {why}.")
+            self._found[model] = reader(model), table.name
         read, name = self._found[model]
         with exactly(model):
             return self.strength * mean_of_cosines(read(name))
-
-    def _name(self, model: nn.Module) -> str:
-        weights, side = open_weights(model, living=True), "output" if self.output else "input"
-        table = weights.vocabulary(side)
-        if table is None:
-            raise IsoscopeError(
-                f"cosreg needs the {side} vocabulary of {weights.model}: {weights.absent(side)}."
-            )
-        return table.name
 
 
 def mean_of_cosines(vectors: Tensor) -> Tensor:

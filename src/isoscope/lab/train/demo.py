@@ -1,8 +1,4 @@
-"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it.
-
-Measured untrained and at several points of training, with every measure there is, on text that it is not
-trained on.
-"""
+"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it."""
 
 from __future__ import annotations
 

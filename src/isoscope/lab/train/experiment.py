@@ -1,8 +1,7 @@
 """One experiment of the lab: a task, a model of some shape, a recipe and a penalty, in one run folder.
 
-A Monitor looks at the model when a checkpoint is due, on what is held out. Beside rows the folder has
-`checkpoints/step-000064.safetensors`, the weights at that step, and `state.pt`, from which training goes on.
-Rows are written first, then weights, then the state: whenever it is stopped, what is there is whole.
+A Monitor looks at it when a checkpoint is due. Rows are written first, then
+`checkpoints/step-000064.safetensors`, then `state.pt`, from which training goes on: what is there is whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Claims: in Transformers the mean cosine goes with the drift, layer by layer; in CNNs it does not.
 
-Spearman's and Pearson's correlation of A with drift and relative drift over the layers of each model, and
-over all layers of all Transformers pooled. Layers are not independent, so that Fisher's interval and p are
-nominal: verdicts hang on intervals over seeds, or over models where each is there once.
+Correlations are over the layers of each model, and over those of all Transformers pooled. Layers are not
+independent, so Fisher's interval is nominal: verdicts hang on intervals over seeds, or over models.
 """
 
 from __future__ import annotations

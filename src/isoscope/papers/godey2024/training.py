@@ -1,8 +1,7 @@
 """Claims of training: queries and keys drift along parallel directions, scores grow, attention sharpens.
 
-Read off the Monitor's rows of causal language models by character, from the first step to the last. Queries
-and keys are also drawn as clouds, of one head: the one whose mean query and mean key are largest and most
-parallel at the end. Axes that are not centred lean on the mean, so centred and random ones stand beside them.
+Read off the Monitor's rows of causal language models by character. Queries and keys of the head whose means
+are largest and most parallel are drawn as clouds too, on shared, centred and random axes.
 """
 
 from __future__ import annotations

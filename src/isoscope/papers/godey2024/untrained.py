@@ -1,7 +1,4 @@
-"""Claims: a bias common to all inputs sharpens the attention of a block that was never trained (post-norm).
-
-The block of `isoscope block`. Under pre-norms the effect reverses: LN(x + b) tends to LN(b), one for all.
-"""
+"""Claims: a bias common to all inputs sharpens an untrained post-norm block; under a pre-norm it reverses."""
 
 from __future__ import annotations
 

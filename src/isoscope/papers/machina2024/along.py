@@ -1,8 +1,7 @@
 """Every model along its training, weighed once for all claims and kept beside the models.
 
-A training of the lab is weighed at some of its checkpoints, spread evenly over those there are; hidden states
-are taken from what the Monitor saw at the same steps. A public model whose checkpoints cannot be had is a row
-that says why, the others are not asked for, and it is read as it is published where that is there.
+A training of the lab is weighed at some of its checkpoints, evenly; hidden states are what the Monitor saw at
+the same steps. A public model whose checkpoints cannot be had is read as it is published.
 """
 
 from __future__ import annotations

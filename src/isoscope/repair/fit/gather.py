@@ -1,9 +1,8 @@
 """A stream of vectors becomes the record that a repair is read off; no vector is kept.
 
-Covariances are gathered in float64, or, of float32 and from 512 dimensions on, `fast`: products in float32
-of rows centred first, 8192 at a time, added up in float64. That takes half the time, and the covariance is
-off by up to `fast_error`: enough for wide directions, not for narrow ones, so a fit that divides by narrow
-ones asks for the sums again in float64 (transforms.py). Twin of both: `kernels.scatter.scatter`.
+Covariances are gathered in float64 or, of float32 from 512 dimensions on, `fast`: products in float32 of rows
+centred first, added up in float64, in half the time and off by up to `fast_error`. A fit that divides by
+narrow directions asks again in float64 (transforms.py). Twin: `kernels.scatter.scatter`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A sample of a stream: the vectors whose content has the smallest hashes.
 
-Uniform, without replacement, the same in whatever order and batches they come; two samples merge into that of
-both streams. (The reservoir of stats is drawn by places and is smaller.)
+Uniform, without replacement, the same in any order and batches; two samples merge into that of both streams.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A repair as the last module of a model.
 
-It follows the contract of sentence-transformers' modules without importing them: called with features it
-repairs their ``sentence_embedding``, saves itself into a folder and loads from one. Called with a tensor
-[..., d] it gives the tensor repaired, so it also ends an `nn.Sequential`.
+It follows the contract of sentence-transformers' modules without importing them: it repairs the
+``sentence_embedding`` of features. Called with a tensor [..., d] it gives the tensor repaired.
 """
 
 from __future__ import annotations

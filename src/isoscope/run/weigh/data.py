@@ -1,8 +1,4 @@
-"""What data adds to the weights of a model: its final norm's stages, where attention falls, token frequency.
-
-One streamed pass over the batches; nothing is kept but records. The three parts do not depend on each other:
-where one cannot be had a remark says why, and the others go on.
-"""
+"""What one pass over data adds to weights: stages of the final norm, where attention falls, frequency."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How often tokens occur in the data, held against their rows of a vocabulary matrix.
 
-The theory of anisotropy by rare tokens (Gao et al. 2019; Biś et al. 2021) says that those are pushed
-together, along one direction: then rows of rare tokens lie further along the mean, and differ in norm. Every
-token type that occurs is one observation; ranks are compared, so log frequency and frequency say the same.
+Where rare tokens are pushed together (Gao et al. 2019; Biś et al. 2021) their rows lie further along the
+mean, and differ in norm. Every type that occurs is one observation; ranks are compared.
 """
 
 from __future__ import annotations

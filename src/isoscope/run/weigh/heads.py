@@ -1,8 +1,4 @@
-"""Queries and keys of every head, weighed: one attention in memory at a time.
-
-What cannot be read (a shard that is missing, queries and keys of different widths) becomes a remark, and the
-next attention is read.
-"""
+"""Queries and keys of every head, one attention in memory at a time; what cannot be read is a remark."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Checkpoints that are revisions of a model on the hub: which there are, and what the hub says of them.
 
-The hub keeps a hash of every file, so that twins are found before anything large is downloaded. Of a
-checkpoint only what measuring needs is looked at: its config, its weights in the best format that is there,
-its tokenizer.
+Its hashes tell twins before anything large is downloaded. Of a checkpoint only what measuring needs is looked
+at: its config, its weights in the best format that is there, its tokenizer.
 """
 
 from __future__ import annotations

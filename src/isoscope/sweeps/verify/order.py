@@ -88,9 +88,8 @@ def _distances(scaled: Array) -> Array:
 def _alternates(distances: Array) -> bool:
     """Whether the weights go to and fro from checkpoint to checkpoint, as under too large a rate."""
     beside, across = np.diagonal(distances, 1), np.diagonal(distances, 2)
-    if len(across) < 4:
-        return False
-    return bool(np.mean(across < np.minimum(beside[:-1], beside[1:])) >= ALTERNATES)
+    nearer = across < np.minimum(beside[:-1], beside[1:])
+    return len(across) >= 4 and bool(nearer.mean() >= ALTERNATES)
 
 
 def _worst(scaled: Array, distances: Array) -> Stray | None:

@@ -1,8 +1,7 @@
 """What is known of the checkpoints before they are measured, and the marks that it leaves on their rows.
 
-A fingerprint is made once: while the files of a checkpoint have the same names, sizes and times it is read
-from the run folder. Of the hub it is made of the hub's own hashes; a unit that was measured has one of the
-files themselves, which tells more, and is taken instead while the hub says the same of weights and config.
+A fingerprint is read from the run folder while the files are the same. Of the hub it is made of the hub's
+hashes, or is that of the files of a unit that was measured, while the hub says the same of them.
 """
 
 from __future__ import annotations

@@ -69,11 +69,7 @@ class Head:
 
 
 def keep_sample(folder: RunFolder, unit: str, observation: Observation) -> None:
-    """Keep the sample of one checkpoint beside its rows, whole or not at all.
-
-    Nothing is kept where the observation has no sample of its layers and no queries: that depends on the
-    measures that were asked for.
-    """
+    """Keep the sample of one checkpoint beside its rows, whole; nothing where its measures have none."""
     held = dict(_layers(observation)) | dict(_heads(observation))
     if held:
         (folder.path / "samples").mkdir(exist_ok=True)

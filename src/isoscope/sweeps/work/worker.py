@@ -1,4 +1,4 @@
-"""A worker of a sweep: a process that is sent units and answers with what became of them."""
+"""A worker of a sweep: it answers units, and settles its threads before anything heavy is imported."""
 
 from __future__ import annotations
 

@@ -54,14 +54,10 @@ class _Features(nn.Module):
             kernel = self.weight[0, 0, place] if self.alone else self.weight[..., place]
             made = embedded * kernel if self.alone else embedded @ kernel
             ahead = place - before + (after - before)  # one further on for an even kernel, as the authors do
-            total = total + _shifted(share[..., None] * made[:, None], ahead)
+            shared = share[..., None] * made[:, None]
+            padded = functional.pad(shared, (0, 0, max(-ahead, 0), max(ahead, 0)))  # zero beyond the ends
+            total = total + padded[:, :, max(ahead, 0) :][:, :, : shared.shape[2]]
         return total
-
-
-def _shifted(x: Tensor, ahead: int) -> Tensor:
-    """What x [b, B, s, c] is at s + ahead, zero beyond its ends."""
-    moved = functional.pad(x, (0, 0, max(-ahead, 0), max(ahead, 0)))
-    return moved[:, :, max(ahead, 0) : max(ahead, 0) + x.shape[2]]
 
 
 class BlockPooling(nn.Module):
