@@ -29,7 +29,7 @@ from isoscope.sweeps.verify.verify import by_checkpoint
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.job import Asked, Job, Outcome
 from isoscope.sweeps.work.local import Event, Slot, Stopped, here, in_slots
-from isoscope.sweeps.work.unit import DIGEST, FAILED, fail
+from isoscope.sweeps.work.unit import DIGEST, FAILED, fail, measure_one
 
 _OF_NO_ROW = ("name", "opener", "device")  # what is asked and does not fix what rows say
 
@@ -86,8 +86,6 @@ def measured(jobs: Sequence[Job], slots: Sequence[Slot], shelf: Shelf | None = N
     if slots:
         yield from in_slots(jobs, slots if shelf is None else [_supplied(slot, shelf) for slot in slots])
         return
-    from isoscope.sweeps.work.unit import measure_one
-
     alone = Slot(measure_one, lambda: None)
     yield from here(jobs, (alone if shelf is None else _supplied(alone, shelf)).measure)
 

@@ -51,10 +51,9 @@ def kept_norm(entering: Sequence[float], leaving: Sequence[float]) -> float:
 def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
     """Of every norm: the norm that one pass keeps; by bias, where many passes lead, and if they settle there.
 
-    A norm is sought seed by seed, since a random block may also shorten a long vector by chance: `kept` is
-    the mean over the seeds that keep one, `keeping` how many these are, `seeds` of how many. Further columns
-    are norm, bias (NaN where there are no passes), first and last (mean norms before and after all passes),
-    growth (of the last pass, a factor), passes and settles.
+    Sought seed by seed: `kept` is the mean over the `keeping` of `seeds` that keep one. Further columns are
+    norm, bias (NaN without passes), first and last (mean norms before and after all passes), growth (of the
+    last pass, a factor), passes and settles.
     """
     mine = rows[(rows["measure"] == "mean_norm") & rows["kind"].isin(("layer", ITERATED))]
     lines = over_seeds(mine)

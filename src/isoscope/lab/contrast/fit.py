@@ -68,8 +68,7 @@ def fit(rows: pd.DataFrame, reference: str, arms: Iterable[str] = ()) -> Fitted:
 def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.DataFrame:
     """Quantities beside the entropy of their layer: arm, aim, seed, layer, entropy, measure, value.
 
-    What leaves block i goes with the attention in block i, the loss and the means over layers with the mean
-    entropy. Of a mixture of maps, what can be read of the mixture is taken.
+    What leaves block i goes with its attention, the loss and means over layers with the mean entropy.
     """
     rows = rows.rename(columns={"setting": "aim"})
     rows = rows[rows["head"].isna() & rows["seed"].notna()]

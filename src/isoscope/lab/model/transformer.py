@@ -1,8 +1,4 @@
-"""One small Transformer: decoder or encoder, of tokens or of vectors (image patches, audio frames).
-
-Positions are learnt. Every knob is one word: how it attends is a line of variants/table.py, where it is
-normed a line of norms.py.
-"""
+"""One small Transformer, decoder or encoder, of tokens or of vectors; every knob is one word of a table."""
 
 from __future__ import annotations
 

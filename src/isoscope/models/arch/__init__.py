@@ -1,8 +1,7 @@
 """Architectures of the papers that no library provides: CharacterBERT, MANTa-LM, VAN, CrystalCoder.
 
-Each is written from its description, with the parameter names and the config of its authors' public code, so
-that the files they published load as they are. Once made known to transformers they load like any other
-model; with --trust-remote-code it is the authors' own code that runs instead.
+Written from their descriptions, with names and config of the authors' public code, so that published files
+load; with --trust-remote-code the authors' own code runs instead.
 """
 
 from __future__ import annotations

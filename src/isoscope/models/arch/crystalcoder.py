@@ -1,10 +1,9 @@
 """CrystalCoder (LLM360 2023): GPT-2's block with SwiGLU, rotary position on a part of each head, and muP.
 
 Under muP embeddings are multiplied by `mup_embeddings_scale`, and scores divided by the width of a head, not
-by its root. (Logits are multiplied too; there are none here.) Parameter names and config as in LLM360's own
-`modeling_crystalcoder.py`, read where they proposed it to github.com/huggingface/transformers, at 7cea6a53
-(config 11829b2e), and in the index of the published shards in github.com/LLM360/crystalcoder-train at
-de12c9e4. Only what the published models use is here: rotary position, SwiGLU, no cross-attention.
+by its root. Names and config as in LLM360's own `modeling_crystalcoder.py`, proposed to
+github.com/huggingface/transformers at 7cea6a53 (config 11829b2e), and in github.com/LLM360/crystalcoder-train
+at de12c9e4. Only what the published models use is here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Weights without a forward pass: W_Q and W_K of every head, vocabulary matrices, norms.
 
-Read by name from a folder, a hub id, a file or a live module, one attention at a time: a consumer holds a
-few matrices, whatever the size of the model. Nothing is computed here. Rotary position and QK-norm come
-after the projections and are not in them; the remarks name both where they follow.
+Read by name, one attention at a time: a consumer holds a few matrices. Rotary position and QK-norm come after
+the projections and are not in them; the remarks name both where they follow.
 """
 
 from __future__ import annotations

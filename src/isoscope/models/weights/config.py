@@ -1,7 +1,6 @@
 """What a config says of attention and norms: heads, scale, position, epsilon.
 
-Configs use several words for one thing, and a few architectures do otherwise than their config says; both
-are tables here, read from transformers' own code.
+Configs use several words for one thing, and some architectures do otherwise: tables from transformers' code.
 """
 
 from __future__ import annotations

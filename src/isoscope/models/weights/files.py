@@ -1,8 +1,7 @@
 """Where the tensors of a model lie, and how one of them is read without the rest.
 
-A folder, a hub id (only the index and the shards that are asked for are downloaded), a single file or a
-live module: each becomes names and a way to read one of them. safetensors give one tensor from the file;
-a pickle is mapped into memory and read as plain tensors only, so it cannot run code.
+A folder, a hub id (of which only what is asked for is downloaded), a file or a live module: each becomes
+names and a way to read one. A pickle is read as plain tensors only, so it cannot run code.
 """
 
 from __future__ import annotations

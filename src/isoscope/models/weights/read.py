@@ -42,8 +42,7 @@ class Projections:
     """Queries and keys of one attention: q = x W_Q + b_Q, k = x W_K + b_K, score = scale·q·k.
 
     h/g query heads that stand together share a key head. x is what leaves `norm`, on the side of the keys
-    `key_norm`: the same, but for attention across. `module` tells apart two attentions of one block, which
-    have one site. `remarks` say what this leaves out.
+    `key_norm`. `module` tells apart two attentions of one block. `remarks` say what this leaves out.
     """
 
     site: Site

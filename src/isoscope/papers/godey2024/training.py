@@ -150,7 +150,10 @@ def clouds(trainings: Sequence[Trained]) -> pd.DataFrame:
     of = trajectory(run)
     ends = {of.steps[place]: run.points(of.units[place]) for place in (0, -1)}
     both = set.intersection(*(set(zip(part["layer"], part["head"], strict=True)) for part in ends.values()))
-    ordered = [place for place in _pulled(of.rows(_PULL, heads=True, only=of.steps[-1:])) if place in both]
+    last = of.rows(_PULL, heads=True, only=of.steps[-1:])
+    wide = last.pivot_table(index=["layer", "head"], columns="measure", values="value")
+    pull = wide.reindex(columns=list(_PULL)).abs().prod(axis=1, skipna=False).dropna()
+    ordered = [place for place in pull.sort_values(ascending=False).index if place in both]
     if not ordered:
         return points_frame([])
     layer, head = ordered[0]
@@ -159,13 +162,6 @@ def clouds(trainings: Sequence[Trained]) -> pd.DataFrame:
         own = part[(part["layer"] == layer) & (part["head"] == head) & part["series"].isin(list(NAMES))]
         parts.append(own.assign(series=[f"{NAMES[name]}, step {step}" for name in own["series"]]))
     return pd.concat(parts, ignore_index=True).drop(columns="unit")
-
-
-def _pulled(rows: pd.DataFrame) -> list[tuple[int, int]]:
-    """Layers and heads, those first whose mean query and mean key are largest and most parallel."""
-    wide = rows.pivot_table(index=["layer", "head"], columns="measure", values="value")
-    pull = wide.reindex(columns=list(_PULL)).abs().prod(axis=1, skipna=False).dropna()
-    return [(int(layer), int(head)) for layer, head in pull.sort_values(ascending=False).index]
 
 
 def draw_clouds(points: pd.DataFrame) -> list[Chart]:

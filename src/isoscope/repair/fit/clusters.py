@@ -43,8 +43,7 @@ class ByCluster:
 def find_clusters(sample: Sample, asked: Asked) -> Clustered:
     """The clusters of a sample, with nothing yet to take away in them.
 
-    k-means begins at k-means++ points of a fixed seed, on vectors rounded to 1e-4 of the cloud's size: equal
-    but for rounding, vectors must not break ties now this way, now that.
+    k-means begins at k-means++ points of a fixed seed, on vectors rounded so that rounding breaks no ties.
     """
     from sklearn.cluster import KMeans  # takes a second to import
     from sklearn.exceptions import ConvergenceWarning

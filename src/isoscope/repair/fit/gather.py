@@ -47,8 +47,7 @@ R = TypeVar("R", bound=Merged)
 class Gathered(Generic[R]):
     """A record, of how many vectors, how many were left out for NaN or Inf, and how coarse numbers came.
 
-    `coarse` is the step from 1 to the next number, of float32 at most: what 16 bits round off is spread that
-    everybody sees.
+    `coarse` is the step from 1 to the next number, of float32 at most: 16 bits are read as they are.
     """
 
     record: R
@@ -185,8 +184,7 @@ def _one_part(n: int, mean: Tensor, total: Tensor) -> Moments:
 def _summed(rows: Array) -> tuple[Array, Array] | None:
     """The mean [d] and the centred scatter [d, d] of rows [n, d]; None where squares overflow.
 
-    All in numpy: torch would wake threads of its own between the products, which costs more than they do
-    where others want the cores.
+    All in numpy: torch would wake threads of its own between the products, which costs more.
     """
     width = rows.shape[1]
     near = rows[::64].mean(0)  # near the mean is enough: the rest puts it right

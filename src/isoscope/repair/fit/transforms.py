@@ -118,7 +118,8 @@ class _Fitting:
     def _fit(self, first: Asked, asked: tuple[Asked, ...]) -> tuple[Map, str]:
         match first.kind.name:
             case "centre":
-                return fits.centre(self._spread(asked)), ""
+                mean = self._spread(asked).mean
+                return maps.Scaled(mean, torch.ones_like(mean)), ""
             case "standardise":
                 return fits.standardise(self._spread(asked))
             case "rogue":

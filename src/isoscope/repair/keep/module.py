@@ -23,8 +23,7 @@ SENTENCE = "sentence_embedding"
 class RepairModule(nn.Module):
     """Moves vectors through a repair. Its tensors are buffers in float32: nothing in it is trained.
 
-    `repair` keeps them in float64, which is what is saved. In a model that is cast to 16 bits they stay in
-    float32: a rounded mean would shift all vectors alike, and float16 ends at 65,504.
+    They stay so in a model that is cast to 16 bits. `repair` keeps them in float64, which is what is saved.
     """
 
     def __init__(self, repair: Repair) -> None:

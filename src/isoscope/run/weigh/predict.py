@@ -1,9 +1,8 @@
 """What W predicts of where attention falls, with the data's own increments in it; and what a random W would.
 
-Decided here: Σ enters through the joint covariance of a head's query and key increments, 2e×2e, whose root
-stands for Σ^½W_Q and Σ^½W_K: the same spectrum, and no root of a d×d matrix. ρ(t) is predicted for as many
-positions as last queries see keys on average. A random W, Gaussian factors of the head's own Frobenius norms
-and the same Σ, is drawn beside it and tests nothing: its ρ is nearly flat, and any slope at all beats it.
+Σ enters through the joint covariance of a head's query and key increments, 2e×2e, whose root stands for
+Σ^½W_Q and Σ^½W_K: the same spectrum, and no root of a d×d matrix. A random W of the head's own Frobenius
+norms is drawn beside it and tests nothing: its ρ is nearly flat, and any slope at all beats it.
 """
 
 from __future__ import annotations

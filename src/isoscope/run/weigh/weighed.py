@@ -107,9 +107,8 @@ def weight_measures() -> tuple[Measure, ...]:
 def fingerprint(weights: Weights, progress: Progress | None = None) -> str:
     """Sixteen hex digits of the config as it is written and of every number that is weighed.
 
-    Files of a hub's commit do not change: there it is of the commit, and nothing is downloaded. Elsewhere
-    all tensors that are weighed are read for it once, none besides; what cannot be read is not in it.
-    `progress` is called with (parts done, parts in all).
+    Of a hub's commit, whose files do not change, nothing is read; elsewhere all that is weighed, once, but
+    for what cannot be. `progress` is called with (parts done, parts in all).
     """
     opened = weights.opened
     digest = hashlib.blake2b(repr((opened.commit, opened.settings)).encode(), digest_size=8)

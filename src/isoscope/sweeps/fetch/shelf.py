@@ -50,13 +50,8 @@ class _Place:
 class Shelf:
     """A folder that holds at most `budget` bytes of checkpoints; use it as a context, from any thread.
 
-    `plan` is the order in which they will be asked for: `ahead` of them are downloaded before they are.
-
-        with Shelf(folder, 50 * 10**9, plan) as shelf:
-            for checkpoint in plan:
-                path = shelf.fetch(checkpoint)
-                …
-                shelf.done(checkpoint)
+    `plan` is the order in which `fetch` will be asked for them, each until `done`: `ahead` of them are
+    downloaded before they are.
     """
 
     def __init__(self, folder: Path, budget: int, plan: Sequence[Checkpoint] = (), *, ahead: int = 1) -> None:
@@ -165,10 +160,15 @@ class Shelf:
             try:
                 if key not in self._listings:
                     self._listings[key] = _listed(checkpoint, self.budget)
-                else:
-                    self._bring(key, checkpoint)
+                    continue
+                _download(checkpoint.address, self._listings[key], self._path(key), lambda: self._closed)
+                with self._changed:
+                    self._places[key].ready = True
+                    self._changed.notify_all()
             except Exception as reason:  # noqa: BLE001  whatever it is, it is for the one who asks
                 with self._changed:
+                    if key in self._places:
+                        self._remove(key)
                     self._failed[key] = reason
                     self._changed.notify_all()
 
@@ -195,17 +195,6 @@ class Shelf:
         if room <= self._free():
             self._places[key] = _Place(room)
         return key in self._places
-
-    def _bring(self, key: str, checkpoint: Checkpoint) -> None:
-        try:
-            _download(checkpoint.address, self._listings[key], self._path(key), lambda: self._closed)
-        except BaseException:
-            with self._changed:
-                self._remove(key)
-            raise
-        with self._changed:
-            self._places[key].ready = True
-            self._changed.notify_all()
 
     def _is_ready(self, key: str) -> bool:
         return key in self._places and self._places[key].ready

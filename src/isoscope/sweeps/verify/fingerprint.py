@@ -139,8 +139,7 @@ def part_of(name: str) -> str:
 def _sketch(tensors: Tensors, there: Mapping[str, tuple[str, int]]) -> tuple[float, ...]:
     """As many numbers of each of up to `_TENSORS` tensors: matrices, where there are any.
 
-    Every tensor counts alike, whatever its size: otherwise the embeddings of words that never come up would
-    be most of it. Norms and biases are left out: many of them do not move.
+    Every tensor counts alike: otherwise embeddings of words that never come up would be most of it.
     """
     matrices = [said for said, (_, axes) in there.items() if axes > 1]
     chosen = sorted(matrices or there, key=lambda said: hashlib.blake2b(said.encode()).digest())[:_TENSORS]

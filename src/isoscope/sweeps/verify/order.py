@@ -1,21 +1,17 @@
 """Whether checkpoints lie in the order of their names, told from how far their weights are from each other.
 
-With D(a, b) = ‖w_a − w_b‖² on the places of a sketch, taking i..j out of its place between a = i−1 and
-b = j+1 shortens the path by
-
-    saved = D(a, i) + D(j, b) − D(a, b),    and putting it between k and k+1 lengthens it by
-    costs = D(k, i) + D(j, k+1) − D(k, k+1).
+With D(a, b) = ‖w_a − w_b‖² on the places of a sketch, taking i..j out of its place between a = i−1 and b =
+j+1 saves D(a, i) + D(j, b) − D(a, b) of the path, and putting it between k and k+1 costs D(k, i) + D(j, k+1)
+− D(k, k+1).
 
 A training that drifts has saved < 0, a random walk 0; weights that merely jitter about a place, each by its
-own amount A, have saved = costs = A_i² + A_j² wherever they are put. So a healthy trajectory has
-saved ≤ costs, whatever its warm-up, decay or spacing, and `RATIO` is what noise of a sketch leaves of that. A
-late checkpoint under an early name has saved ≫ costs ≈ 0; two neighbours that were swapped have, by equal
-steps of a walk, 2 against 0.
+own amount A, have saved = costs = A_i² + A_j² wherever they are put. So a healthy trajectory has saved ≤
+costs, and `RATIO` is what noise of a sketch leaves of that. A late checkpoint under an early name has saved ≫
+costs ≈ 0; two neighbours that were swapped have, by equal steps of a walk, 2 against 0.
 
 What cannot be told: a trajectory that is reversed as a whole; the first two or the last two swapped; a swap
-among weights that do not move any more. The first and the last have one neighbour only, and are doubted
-where that one is far off and another is near; weights that alternate from step to step tell nothing. Of
-fewer than `ENOUGH` checkpoints nothing is claimed.
+among weights that do not move any more. The first and the last are doubted where their one neighbour is far
+off and another is near; weights that alternate from step to step tell nothing.
 """
 
 from __future__ import annotations

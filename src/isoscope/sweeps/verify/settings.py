@@ -1,7 +1,6 @@
 """What a config says, without what may change along a training and change nothing.
 
-Paths, versions and switches of the library are left out, and old spellings are read as new ones: as
-transformers understands a config where it knows its kind.
+Paths, versions and switches of the library are left out; old spellings are read as transformers reads them.
 """
 
 from __future__ import annotations

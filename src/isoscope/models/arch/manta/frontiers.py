@@ -1,8 +1,7 @@
 """Where MANTa cuts bytes into blocks: a small transformer with a window says how likely each byte begins one.
 
-Its parameters are those of transformers' Longformer, which the authors use; without global attention that is
-BERT with a window, and so it is written here. Its layers stand beside the stream: what they give is a
-probability, no vector that goes on.
+Its parameters are those of transformers' Longformer, without global attention BERT with a window. Its layers
+stand beside the stream: they give a probability.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from isoscope.models.arch.configs import MantaConfig
 
 EPSILON = 1e-12
 
@@ -61,8 +62,11 @@ class _Layer(nn.Module):
 class LocalTransformer(nn.Module):
     """From embeddings of bytes [b, s, d] to states that know the bytes around them, [b, s, d]."""
 
-    def __init__(self, width: int, layers: int, heads: int, window: int, longest: int) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
+        width, window = config.byte_embedding_dim, config.frontier_predictor_attention_window
+        heads, layers = config.frontier_predictor_num_attention_heads, config.frontier_predictor_num_layers
+        longest = config.max_length_inputs or config.max_length_encoder_decoder
         self.reach = window // 2
         positions = (longest // window + 1) * window + 1  # the first is that of padding
         embeddings: dict[str, nn.Module] = {
@@ -95,10 +99,10 @@ class LocalTransformer(nn.Module):
 class FrontierPredictor(nn.Module):
     """How likely each byte begins a block, [b, s]: σ(w·state + b)."""
 
-    def __init__(self, width: int, layers: int, heads: int, window: int, longest: int) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
-        self.local_transformer = LocalTransformer(width, layers, heads, window, longest)
-        self.output_projection = nn.Linear(width, 1)
+        self.local_transformer = LocalTransformer(config)
+        self.output_projection = nn.Linear(config.byte_embedding_dim, 1)
 
     def forward(self, embedded: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The probabilities of bytes [b, s, d]."""

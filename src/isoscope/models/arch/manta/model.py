@@ -38,25 +38,9 @@ class MantaEncoder(nn.Module):
 
     def __init__(self, config: MantaConfig) -> None:
         super().__init__()
-        width, kernels = config.byte_embedding_dim, config.pooling_kernel_size
-        self.byte_embeddings = nn.Embedding(config.vocab_size, width)
-        self.frontier_predictor = FrontierPredictor(
-            width,
-            config.frontier_predictor_num_layers,
-            config.frontier_predictor_num_attention_heads,
-            config.frontier_predictor_attention_window,
-            config.max_length_inputs or config.max_length_encoder_decoder,
-        )
-        self.pooler = BlockPooling(
-            width,
-            config.d_model,
-            [(kernels, width)] if isinstance(kernels, int) else kernels,
-            alone=config.pooling_depthwise_convolution,
-            mean=config.pooling_mean_pool,
-            highways=config.pooling_n_highway_layers,
-            regularised=config.pooling_variance_regularization,
-            longest=config.max_length_encoder_decoder,
-        )
+        self.byte_embeddings = nn.Embedding(config.vocab_size, config.byte_embedding_dim)
+        self.frontier_predictor = FrontierPredictor(config)
+        self.pooler = BlockPooling(config)
         self.t5_encoder = T5Stack(_t5(config, config.num_layers, decoder=False))
         self.t5_encoder.embed_tokens = None  # type: ignore[assignment]  # it is given vectors
 

@@ -8,15 +8,12 @@ shares ⊙ bytes, or their mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from isoscope.models.arch.configs import MantaConfig
 from isoscope.models.arch.highway import Highway
-
-Kernels = Sequence[Sequence[int]]  # (bytes wide, channels)
 
 
 def shares(frontiers: Tensor, regularised: float) -> Tensor:
@@ -63,23 +60,16 @@ class _Features(nn.Module):
 class BlockPooling(nn.Module):
     """From bytes [b, s, d] and where blocks begin [b, s] to the vectors of blocks, [b, B, d_model]."""
 
-    def __init__(
-        self,
-        width: int,
-        output: int,
-        kernels: Kernels,
-        *,
-        alone: bool,
-        mean: bool,
-        highways: int,
-        regularised: float,
-        longest: int,
-    ) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
+        width, alone = config.byte_embedding_dim, config.pooling_depthwise_convolution
+        asked = config.pooling_kernel_size
+        kernels = [(asked, width)] if isinstance(asked, int) else asked  # bytes wide, channels
         channels = sum(number for _, number in kernels)
-        self.mean, self.regularised, self.longest = mean, regularised, longest
-        self.highway = Highway(channels, highways)
-        self.out_projection = nn.Linear(channels, output)
+        self.mean, self.longest = config.pooling_mean_pool, config.max_length_encoder_decoder
+        self.regularised = config.pooling_variance_regularization
+        self.highway = Highway(channels, config.pooling_n_highway_layers)
+        self.out_projection = nn.Linear(channels, config.d_model)
         self.conv_layers = nn.Sequential(*(_Features(width, c, k, alone) for k, c in kernels))
 
     def forward(self, frontiers: Tensor, embedded: Tensor) -> Tensor:
