@@ -4,16 +4,13 @@ Inputs x_t = ξ_1 + … + ξ_t with ξ ~ N(0, Σ), t = 1 … T; the last one que
 key t, ω̄ the mean over t. Signal passes at t where the softmax made piecewise linear, clip((1 + ω_t − ω̄)/T,
 0, 1), does not saturate: ρ(t) = P(−1 ≤ ω_t − ω̄ ≤ T − 1). What is decided here:
 
-- ω_t − ω̄ has exact moments, but is Gaussian only if W has many directions. The Gaussian form is worst for a
-  multiple of the identity: off by .038 at an effective rank of 32, .028 at 64, .020 at 96, .017 at 128. With
-  |tr W| at most a quarter of the identity's, ¼·√rank·‖W‖_F, it is off by .0197 at 32 and by .013 at 64; at
-  rank 1 or 2 by .1 to .35. It is taken where it is within .02: from rank 128 on, and from 32 on where tr W is
-  that small. Elsewhere ρ is simulated.
-- Given x_T the scores are Gaussian whatever W: ω_t = (t/T)·x_TᵀWx_T + ‖Wᵀx_T‖·b_t with b a Brownian bridge of
-  one dimension. So only the last input is drawn, as the query and key it makes (2e numbers, not d), and ρ
-  averages exact probabilities. Profiles of attention draw the bridge besides.
-- What is simulated takes W as its factors, Σ, γ and scale in them: `geometry.spectra.factors`. A W that is no
-  product is `factors(W, identity, scale=1.0)`.
+ω_t − ω̄ has exact moments, but is Gaussian only if W has many directions. The Gaussian form is worst for a
+multiple of the identity: off by .038 at an effective rank of 32, .017 at 128; with |tr W| at most a quarter
+of the identity's, ¼·√rank·‖W‖_F, by .0197 at 32. It is taken where it is within .02: from rank 128 on, and
+from 32 on where tr W is that small. Elsewhere ρ is simulated: given x_T the scores are Gaussian whatever W,
+ω_t = (t/T)·x_TᵀWx_T + ‖Wᵀx_T‖·b_t with b a Brownian bridge. So only the last input is drawn, as the query and
+key it makes (2e numbers, not d), and ρ averages exact probabilities; profiles of attention draw the bridge
+besides. W is taken as its factors: `geometry.spectra.factors`, Σ, γ and scale in them.
 """
 
 from __future__ import annotations

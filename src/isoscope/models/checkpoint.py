@@ -187,7 +187,9 @@ def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor])
         decoder_ffn_dim=4 * dims["n_text_state"],
         max_target_positions=dims["n_text_ctx"],
         decoder_start_token_id=end + 1,
-        **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), end),
+        bos_token_id=end,
+        eos_token_id=end,
+        pad_token_id=end,
     )
     renamed = {}
     for name, value in weights.items():

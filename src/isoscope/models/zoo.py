@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, chosen
 
 GODEY, MACHINA = "godey2024", "machina2024"
 TEXT, SPEECH, VISION = "text", "speech", "vision"
@@ -103,9 +103,7 @@ def find(name: str) -> Entry:
     >>> find("pythia-70m").hub
     'EleutherAI/pythia-70m'
     """
-    if name not in NAMES:
-        raise unknown_name("model of the papers", name, NAMES)
-    return NAMES[name]
+    return chosen("model of the papers", name, ZOO)
 
 
 def hub_address(address: str, revision: str | None = None) -> tuple[str, str | None]:

@@ -81,8 +81,7 @@ class Claim:
 
     def verdict(self, rows: pd.DataFrame) -> Verdict:
         """The judge's, or undecided where there is nothing but what failed."""
-        there = rows[rows["measure"] != FAILED]
-        if len(there):
+        if len(measured(rows)):
             return self.judge(rows)
         first, *others = dict.fromkeys(map(str, rows["note"])) or ["there are no rows."]
         more = f" And {len(others)} more of the kind; the notes have them." if others else ""

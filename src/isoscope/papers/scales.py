@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from isoscope.errors import chosen
 from isoscope.lab.block.block import Setting
-from isoscope.lab.choice import chosen
 
 
 @dataclass(frozen=True)

@@ -97,18 +97,6 @@ class Unit:
         return f"{self.model}, {self.revision}"
 
 
-class Alone(nn.Module):
-    """A model that is one block."""
-
-    def __init__(self, block: Block) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList([block])
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[b, t, d] to [b, t, d]."""
-        return cast("Tensor", self.blocks[0](x))
-
-
 def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
     """A fresh block, and inputs [b, t, d] with the bias in them: x + N·g/‖g‖, g Gaussian."""
     model = build(setting.shape(unit.norm), unit.seed)
@@ -124,7 +112,7 @@ def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
 def read_unit(setting: Setting, unit: Unit, run: str = "") -> Answer:
     """All that is read of one unit: rows, what is known of it, and histograms as points."""
     block, x = fresh(setting, unit)
-    source = Model(Alone(block), unit.model, unit.revision)
+    source = Model(nn.Sequential(block), unit.model, unit.revision)
     seen = observe(source, [x], measures=(*OF_VECTORS, *OF_ATTENTION))
     inside = look_inside(block, x)
     scores = read_scores(inside.query, inside.key)

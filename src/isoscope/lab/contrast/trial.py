@@ -51,8 +51,7 @@ Told = dict[str, Mapping[str, object]]
 class Trial:
     """One training: an arm, the entropy it is driven to (None: to none) and a seed.
 
-    `place` is the arm's among those asked for, so that a page shows them in that order. `weighed` where its
-    weights are read as well, and `probe` is what its states are asked (nothing where empty).
+    `place` orders arms on a page; `weighed` reads its weights too; `probe` is what its states are asked.
     """
 
     arm: str

@@ -8,8 +8,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen
 from isoscope.lab.model.norms import NORMS
 from isoscope.lab.variants.base import Given, Place
 from isoscope.lab.variants.sigma import SigmaLinear

@@ -20,8 +20,7 @@ from isoscope.models.weights import open_weights
 class CosReg:
     """γ · (‖Σŵ‖² − |V|)/|V|², the sum of cosines between all pairs of word vectors, γ `strength`.
 
-    Of the table that tokens enter by, or leave by (`output`). Rows of zeros have no direction and are left
-    out. A negative strength draws the vectors together.
+    Of the table tokens enter by, or leave by (`output`), without zeros. Under 0 it draws vectors together.
     """
 
     strength: float

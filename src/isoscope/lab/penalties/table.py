@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen, unknown_name
 from isoscope.lab.penalties.cosreg import CosReg
 from isoscope.lab.penalties.entropy import EntropyTarget
 from isoscope.lab.penalties.istar import IStar

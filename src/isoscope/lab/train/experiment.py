@@ -15,8 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen, unknown_name
 from isoscope.lab.model import cnn, transformer
 from isoscope.lab.penalties.table import Penalty, parse
 from isoscope.lab.tasks.base import HELD, Lesson

@@ -1,8 +1,7 @@
 """A step of training as one CUDA graph: recorded once, replayed from then on.
 
-A small model waits for Python, not for the GPU: a recorded step sends its hundreds of kernels at once. The
-first steps are made one by one, so that whatever is allocated at first is there when the step is recorded; so
-is a step that cannot be recorded because something in it waits for the GPU.
+A small model waits for Python: a recorded step sends its hundreds of kernels at once. The first steps are
+made one by one, while things are allocated, and so are those that cannot be recorded.
 """
 
 from __future__ import annotations

@@ -182,15 +182,13 @@ class Training:
 @contextmanager
 def _noting(model: nn.Module, found: list[str]) -> Iterator[None]:
     """Add to a list, in order, the modules that give out NaN or Inf."""
+    names = {part: name or "the model" for name, part in model.named_modules()}
 
-    def note(words: str) -> Callable[[nn.Module, Any, Any], None]:
-        def look(_: nn.Module, inputs: object, output: object) -> None:
-            if isinstance(output, Tensor) and not bool(output.isfinite().all()):
-                found.append(words)
-
-        return look
+    def look(part: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and not bool(output.isfinite().all()):
+            found.append(f"what leaves {names[part]}")
 
     with ExitStack() as hooks:
-        for name, part in model.named_modules():
-            hooks.enter_context(part.register_forward_hook(note(f"what leaves {name or 'the model'}")))
+        for part in names:
+            hooks.enter_context(part.register_forward_hook(look))
         yield

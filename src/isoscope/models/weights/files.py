@@ -257,9 +257,8 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
         return tuple(broken[file] for file in sorted(broken))
 
     def check(names: frozenset[str]) -> None:
-        for file in sorted({files[stored[key]] for key in names}):
-            if local:  # on the hub, a shard is downloaded when it is read
-                part(file)
+        for file in sorted({files[stored[key]] for key in names}) if local else ():
+            part(file)  # of the hub, a shard is downloaded when it is read
 
     def stored_in(key: str) -> Tensors:
         held = part(files[stored[key]])

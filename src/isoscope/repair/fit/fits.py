@@ -121,8 +121,7 @@ def all_but_the_top(found: Spectrum, asked: Asked) -> Projected:
 def whiten(found: Spectrum, asked: Asked) -> tuple[Turned, str]:
     """The k widest directions, each divided by its standard deviation: covariance I, mean 0. And a note.
 
-    Of no more vectors than dimensions the covariance has directions without any spread; it is then shrunk
-    towards the round one, see `shrinkage`. Without a number, k is how many directions spread.
+    Without a number k is the rank. Of no more vectors than dimensions the covariance is shrunk (`shrinkage`).
     """
     n, values, width, rank = found.n, found.values, len(found.values), found.rank
     notes = []

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -32,15 +32,7 @@ class SumsOverflowError(IsoscopeError):
     """Sums of squares are not finite."""
 
 
-class Merged(Protocol):
-    """A record that joins with another of its kind."""
-
-    def merge(self, other: Self) -> Self:
-        """The record of both streams."""
-        ...
-
-
-R = TypeVar("R", bound=Merged)
+R = TypeVar("R", bound=Any)  # a record that can `merge` with another of its kind
 
 
 @dataclass(frozen=True)
@@ -168,17 +160,15 @@ def moments_of(points: Tensor) -> Moments:
     if points.is_cuda:
         mean = points.double().mean(0)
         total = scatter(points, torch.ones_like(points[:, 0]), mean)
-        return _one_part(len(points), mean.cpu(), total.cpu())
-    found = _summed(points.numpy())
-    if found is None and points.dtype == torch.float32:
-        found = _summed(points.double().numpy())
-    if found is None:
-        raise SumsOverflowError("the squares of some vectors overflow; scale them down first.")
-    return _one_part(len(points), *map(torch.from_numpy, found))
-
-
-def _one_part(n: int, mean: Tensor, total: Tensor) -> Moments:
-    return Moments(torch.tensor([n], dtype=torch.float64), mean[None], total[None])
+    else:
+        found = _summed(points.numpy())
+        if found is None and points.dtype == torch.float32:
+            found = _summed(points.double().numpy())
+        if found is None:
+            raise SumsOverflowError("the squares of some vectors overflow; scale them down first.")
+        mean, total = map(torch.from_numpy, found)
+    count = torch.tensor([len(points)], dtype=torch.float64)
+    return Moments(count, mean.cpu()[None], total.cpu()[None])
 
 
 def _summed(rows: Array) -> tuple[Array, Array] | None:

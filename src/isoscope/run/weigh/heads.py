@@ -21,7 +21,6 @@ from isoscope.stats.weights import HeadWeights
 KINDS = {"attention": "query_key", "cross_attention": "cross_query_key"}
 EIGENVALUES, POSITIONS, MOST = 64, 32, 60_000  # points a head, points a curve, points of a picture in all
 WALKS = 4096  # of a simulated ρ(t): a standard error of at most .008
-NO_SPECTRUM = "queries and keys come from vectors of different widths, so W is not square and has no spectrum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,9 @@ def weigh_heads(
 
 def _weighed(at: Site, projections: Projections, length: int, seed: int) -> HeadsWeighed:
     if projections.query.shape[1] != projections.key.shape[1]:
-        raise IsoscopeError(NO_SPECTRUM)
+        raise IsoscopeError(
+            "queries and keys come from vectors of different widths, so W is not square and has no spectrum"
+        )
     sides = ((projections.query, projections.norm), (projections.key, projections.key_norm))
     parts = factors(*(_scaled(*side) for side in sides), scale=projections.scale)
     offset = projections.scale * _offset(projections)

@@ -121,7 +121,8 @@ class NormRecords:
         """Every record of every stage, in their order."""
         plain, found = self.held[STANDARDISED], dict(self.held)
         for kind, change in changes.items():
-            found[kind] = {stat: change.of_record(plain[stat]) for stat in _FOLLOWING} | found[kind]
+            following = {stat: change.of_record(plain[stat]) for stat in _FOLLOWING}
+            found[kind] = {**following, **found[kind]}
         return found
 
 

@@ -51,8 +51,7 @@ def weigh_vocabulary(
 ) -> Iterator[VocabularyWeighed]:
     """The matrix [|V|, d] that `take` gives in each of its forms; `tick` is called when one is done.
 
-    All-but-the-top takes D = max(1, round(d/100)) directions out of the centred rows. The matrix is not
-    changed; the forms after the first share one copy, and where nobody else keeps the matrix it is let go.
+    All-but-the-top takes D = max(1, round(d/100)) directions. The matrix is not changed, and let go early.
     """
     matrix = take()
     raw, whole = _read(kind, kind, "raw", matrix, seed)

@@ -1,8 +1,7 @@
 """A trajectory: the checkpoints of one training, in the order of their steps.
 
-A checkpoint is a folder with a config or weights in it (`checkpoint-500/`), or a single file of weights
-(`step_500.pt`). The state of an optimiser or the shards of one model are none. An empty folder that is called
-a checkpoint is one all the same: that it cannot be measured is to be said, not passed over.
+A checkpoint is a folder with a config or weights (`checkpoint-500/`, also where it is empty), or a file of
+weights (`step_500.pt`), but no state of an optimiser and no shard.
 """
 
 from __future__ import annotations

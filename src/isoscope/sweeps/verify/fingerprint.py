@@ -47,8 +47,7 @@ _ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are n
 class Fingerprint:
     """What is known of a checkpoint's weights and config; it travels in the facts of a unit.
 
-    `digest` is empty where the weights cannot be read, `config` where there is none, `sketch` where only the
-    hub's hashes are known. Sketches can be compared where `layout`, the names and shapes, is the same.
+    What is not known is empty. Sketches can be compared where `layout`, the names and shapes, is the same.
     """
 
     digest: str

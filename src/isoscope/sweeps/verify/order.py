@@ -152,8 +152,7 @@ def _doubted(distances: Array) -> list[tuple[float, int, int]]:
 def _best_gap(distances: Array, first: int, last: int) -> tuple[int, float]:
     """The k for which first..last fits best between k and k+1, and what it costs there.
 
-    −1 and n−1 are before and after all others, where the one neighbour counts for two: otherwise whatever is
-    far from all would fit there best.
+    −1 and n−1 are before and after all others; the one neighbour counts for two there.
     """
     n = len(distances)
     costs = np.empty(n + 1)

@@ -49,8 +49,7 @@ def _settings_of(text: str) -> tuple[str, Settings]:
 def _understood(said: dict[str, Any]) -> Mapping[str, Any]:
     """The config with its defaults, by transformers where it knows the kind; else as it is written.
 
-    Transformers is imported in the turn as well: a thread that comes while another imports it sees half of
-    it, and would take every kind for one that is not known.
+    Transformers is imported in the turn too: a thread that comes while another imports it sees half of it.
     """
     said = {"dtype" if name == "torch_dtype" else name: value for name, value in said.items()}
     if isinstance(said.get("dtype"), str):

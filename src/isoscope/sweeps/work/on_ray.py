@@ -89,8 +89,9 @@ def _slot(ray: Any, task: Any) -> Slot:
             answer = ray.get(held[0])
         except ray.exceptions.RayTaskError as reason:
             inner = getattr(reason, "cause", None)
-            own = isinstance(inner, IsoscopeError)
-            raise (inner if own else IsoscopeError(f"a task of Ray: {first_line(reason)}.")) from reason
+            if isinstance(inner, IsoscopeError):
+                raise inner from reason
+            raise IsoscopeError(f"a task of Ray: {first_line(reason)}.") from reason
         except ray.exceptions.RayError as reason:
             if stopped:
                 raise Stopped from reason
