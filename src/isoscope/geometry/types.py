@@ -70,9 +70,7 @@ def frequency_correlation(points: Tensor, token: Tensor) -> float:
     means = torch.stack([points[token == name].double().mean(0) for name in names])
     along = torch.stack([mean @ (means.sum(0) - mean) for mean in means])
     often = torch.tensor([float((token == name).sum()) for name in names], dtype=torch.float64).log()
-    both = torch.stack([along - along.mean(), often - often.mean()])
-    size = float(both[0].norm() * both[1].norm())
-    return float(both[0] @ both[1]) / size if size > 0 else math.nan
+    return float(torch.corrcoef(torch.stack([along, often]))[0, 1])
 
 
 def _types(token: Tensor, band: str) -> list[int]:

@@ -164,7 +164,5 @@ def decoder_start(module: nn.Module) -> int | None:
     config = getattr(module, "config", None)
     if not getattr(config, "is_encoder_decoder", False):
         return None
-    for name in ("decoder_start_token_id", "bos_token_id", "pad_token_id"):
-        if isinstance(token := getattr(config, name, None), int):
-            return token
-    return 0
+    names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+    return next((token for name in names if isinstance(token := getattr(config, name, None), int)), 0)

@@ -124,11 +124,10 @@ def hub_address(address: str, revision: str | None = None) -> tuple[str, str | N
 
 def not_here(name: str, hub: str, revision: str | None) -> IsoscopeError:
     """Say what a name of the zoo is, that its weights are not here, and how to get them."""
-    get = f"hf download {hub}{f' --revision {revision}' if revision else ''}"
-    if revision is None and hub == NAMES[name].hub:
-        how = f"run `{get} --local-dir {name}` where there is a network, and put the folder here."
-    else:
-        how = f"run `{get}` where there is a network, and bring its cache here (HF_HOME says where it is)."
+    get, whole = f"hf download {hub}", revision is None and hub == NAMES[name].hub
+    get += f" --local-dir {name}" if whole else f" --revision {revision}" if revision else ""
+    put = "put the folder here" if whole else "bring its cache here (HF_HOME says where it is)"
+    how = f"run `{get}` where there is a network, and {put}."
     return IsoscopeError(
         f"'{name}' is {NAMES[name].title}, {hub} on the hub, which cannot be reached, and its weights are "
         f"not on this machine: {how}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from os import PathLike
 from pathlib import Path
 
@@ -118,10 +118,9 @@ def _of(rows: pd.DataFrame, name: str, run: str) -> Iterator[Row]:
     table = layers.pivot_table(
         index=["model", "step", "kind", "layer"], columns="measure", values="value", dropna=False
     ).dropna(how="all")
-    for kind in KINDS:
-        for drift in DRIFTS:
-            reading = _correlate(kind, table, drift)
-            yield Row.at(run, name, "", None, "comparison", None, None, f"{kind}_{drift}", reading)
+    for kind, drift in product(KINDS, DRIFTS):
+        reading = _correlate(kind, table, drift)
+        yield Row.at(run, name, "", None, "comparison", None, None, f"{kind}_{drift}", reading)
 
 
 def _correlate(kind: str, table: pd.DataFrame, drift: str) -> Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -26,8 +27,6 @@ def write_page(
     told: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Path:
     """Write the page of these rows and return its path; `told` explains numbers that are no `Measure`."""
-    from dataclasses import replace
-
     from isoscope.show.page.page import page  # plotly is imported for a page only
 
     question = {name: value for name, value in known.items() if name != "notes"}

@@ -1,9 +1,8 @@
 """The untrained block: what a bias common to all inputs does to a fresh Transformer block.
 
-Table and block start as BERT does, N(0, .02²). Sequences are drawn evenly from the table; a bias of norm N in
-one random direction is added to every vector, and N is swept. A unit is one norm, one N and one seed, which
-fixes weights, inputs and direction, so that norms can be compared in pairs. Which are asked is no part of the
-question: a folder grows by more of them.
+Table and block start as BERT does. Sequences are drawn evenly from the table; a bias of norm N in one random
+direction is added to every vector, and N is swept. A unit is one norm, one N and one seed, which fixes all
+else, so that norms can be compared in pairs. A folder grows by more of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Arms against each other: attention × norm × penalty, from several seeds.
 
-Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps;
-or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so that a contrast is
-taken up trial by trial, grows by more arms and seeds, and may be spread over machines.
+Every arm is trained towards several entropies of its attention, by a penalty; or, where none is asked for,
+once a seed as it comes. A trial is a unit of a run folder, which grows by more arms and seeds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Train a small model, step by step, the same way every time.
 
-The batch of a step depends on the seed and the step alone, so that training which was stopped goes on to the
-same weights, bit for bit on a CPU. A GPU is never waited for: whether the loss is a number is noted there and
-read every `LOOKED` steps, and from the first that is none on, the optimiser makes no more updates.
+A step's batch depends on seed and step alone: training that was stopped goes on to the same weights. A GPU is
+never waited for: whether the loss is a number is noted there, and stops updates, until it is read.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ def _key_norm(tensors: Tensors, step: Step, towers: Iterable[Tower], config: Any
 
 def _shortened(place: Place, names: frozenset[str]) -> str | None:
     """The norm after the convolution by which SegFormer shortens the sequence that keys are made of."""
-    there = [norm for part, norm in _SHORTENED.items() if f"{place.module}.{part}.weight" in names]
-    return f"{place.module}.{there[0]}" if there else None
+    at = place.module
+    return next((f"{at}.{norm}" for part, norm in _SHORTENED.items() if f"{at}.{part}.weight" in names), None)
 
 
 def _heads(opened: Opened, config: Any, step: Step) -> int:

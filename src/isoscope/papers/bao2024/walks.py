@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -129,11 +130,8 @@ def _spread(spread: float, asked: Asked) -> list[Row]:
 
 def _few(rank: int, name: str, asked: Asked) -> list[Row]:
     """The largest error of the closed form over sizes of W, and whether it would be taken."""
-    traced = name == TRACED
-    each = [
-        _both(few_of(rank, norm, asked.width, asked.seed, traced=traced), WALKED, asked)
-        for norm in WALKED_SIZES
-    ]
+    made = partial(few_of, rank, width=asked.width, seed=asked.seed, traced=name == TRACED)
+    each = [_both(made(norm=norm), WALKED, asked) for norm in WALKED_SIZES]
     found = {
         "propagation_error": max(both.error for both in each),
         "query_key_rank": float(each[0].spectrum.effective_rank),

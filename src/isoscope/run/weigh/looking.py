@@ -1,8 +1,7 @@
 """What a pass over data shows of where attention falls: the inputs as a walk, and the last query's weights.
 
-Decided here: W acts on what enters its projections, x = γ⊙x̂ + β, as it is stored: the same as γ folded into
-W with the increments of x̂. The profile is that of the last query that counts, over the keys it sees up to
-itself. What has no such order is left out and said: attention across, or within windows.
+W acts on what enters its projections, x = γ⊙x̂ + β, as it is stored: the same as γ folded into W with the
+increments of x̂. What has no last query over keys up to itself is left out and said.
 """
 
 from __future__ import annotations

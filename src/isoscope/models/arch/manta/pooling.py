@@ -1,9 +1,8 @@
 """How MANTa turns bytes into vectors of blocks, without ever cutting: every byte belongs a little to each.
 
-The block of byte s is a sum of Bernoulli draws, one for every byte up to s that may begin a block: its mean
-is μ_s = Σ p, its variance σ_s² = Σ p(1−p). The byte's share in block B is softmax_B(−(μ_s − B)²/2σ_s), with σ
-and not σ² below, as the authors have it. A block's vector is the largest over s of the convolution of
-shares ⊙ bytes, or their mean.
+The block of byte s is a sum of Bernoulli draws, one for every byte up to s: its mean is μ_s = Σ p, its
+variance σ_s² = Σ p(1−p). The byte's share in block B is softmax_B(−(μ_s − B)²/2σ_s), with σ as the authors
+have it. A block's vector is the largest over s of the convolution of shares ⊙ bytes, or their mean.
 """
 
 from __future__ import annotations
