@@ -65,13 +65,14 @@ class Predicted:
 def predict(found: Projections, covariance: Tensor, length: int, *, seed: int = 0) -> Predicted:
     """What the heads of one attention predict of a walk of `length` inputs with these increments."""
     query, key, covariance = (part.cpu().double() for part in (found.query, found.key, covariance))
-    key = key.repeat_interleave(len(query) // len(key), 0)
+    copies = len(query) // len(key)
     parts = walk_factors(query, key, found.scale, covariance)
-    whole = query.isfinite().all(-1).all(-1) & key.isfinite().all(-1).all(-1)
+    whole_keys, key_norms = key.isfinite().all(-1).all(-1), key.norm(dim=(1, 2))
+    whole = query.isfinite().all(-1).all(-1) & whole_keys.repeat_interleave(copies, 0)
     spectrum = _scaled(qk_spectrum(parts.query, parts.key, scale=1.0), torch.where(whole, 1.0, math.nan))
     signal, way = _signal(spectrum, parts, length, WALKS, seed)
     softmax, _ = attention_profiles(parts, length, walks=WALKS, seed=seed)
-    sizes = query.norm(dim=(1, 2)) * key.norm(dim=(1, 2)) * abs(found.scale)
+    sizes = query.norm(dim=(1, 2)) * key_norms.repeat_interleave(copies, 0) * abs(found.scale)
     values = torch.linalg.eigvalsh(covariance).clamp_min(0)
     return Predicted(
         spectrum=spectrum,
