@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import drift
-from isoscope.measures.base import Measure, side_by_side, undefined
+from isoscope.measures.base import Measure, influence_of, side_by_side, undefined
 from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.intervals import FEW, Array, left, quiet
@@ -51,6 +51,7 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
     value = np.where(zero, math.nan, of.length / scale[0])
     ends = of.groups.interval_of_square(of.between / scale**2, of.along / scale)
     low, high = (np.where(of.enough, np.sqrt(np.maximum(end, 0)), math.nan) for end in ends)
+    clear = value.ndim == 0 and low > 0  # nearer to its noise a length is no smooth function of the sums
     flags = (np.ravel(each).tolist() for each in (of.n < 1, zero, of.enough))
     return side_by_side(
         value,
@@ -62,6 +63,7 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
             "no vector" if none else "every vector is zero" if nothing else "" if enough else FEW
             for none, nothing, enough in zip(*flags, strict=True)
         ],
+        influence=influence_of(of.groups, np.sqrt(np.maximum(of.between, 0)) / scale) if clear else None,
     )
 
 
@@ -74,7 +76,8 @@ def _mean_norm(record: Centre) -> Reading:
     if not of.enough:
         return Reading(float(found[0]), int(of.n), note=FEW)
     low, high = of.groups.interval(found)
-    return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high))
+    moved = influence_of(of.groups, found)
+    return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high), influence=moved)
 
 
 _measure = partial(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from torch import Tensor
 
-from isoscope.measures.base import side_by_side, undefined
+from isoscope.measures.base import influence_of, side_by_side, undefined
 from isoscope.results.reading import Reading
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
 
@@ -41,11 +41,12 @@ def per_head(
 
     every = with_layer(found)
     low = high = nothing = np.full_like(every[0], math.nan)
-    note = ""
+    note, moved = "", None
     if len(every) > 1 and not enough(array(sequences)):
         note = FEW
     elif len(every) > 1:
-        low, high = Groups.of(array(size).mean(1, keepdims=True)).interval(every)
+        groups = Groups.of(array(size).mean(1, keepdims=True))
+        (low, high), moved = groups.interval(every), influence_of(groups, every[:, :1])
     return side_by_side(
         every[0],
         np.concatenate([n[some].sum(0, keepdims=True), n]),
@@ -53,4 +54,5 @@ def per_head(
         low=np.maximum(low, bounds[0]),
         high=np.minimum(high, bounds[1]),
         notes=[note, *(note if each else why for each in known.tolist())],
+        influence=moved,
     )

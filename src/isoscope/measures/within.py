@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from isoscope.geometry import within
-from isoscope.measures.base import Measure, undefined
+from isoscope.measures.base import Measure, influence_of, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
@@ -23,8 +23,9 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
     value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
     if not enough(each.sequences):
         return Reading(value, n, null, note=FEW)
-    ends = Groups.of(array(each.sequences)).interval(_means(each))
-    return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0))
+    groups, found = Groups.of(array(each.sequences)), _means(each)
+    ends, moved = groups.interval(found), influence_of(groups, found)
+    return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0), influence=moved)
 
 
 @quiet
@@ -44,11 +45,13 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
     if not enough(each.sequences):
         return Reading(value, raw.n, raw.null, note=FEW)
     apart = _means(each) - directions.sums.left_out.between
-    low, high = map(float, Groups.of(array(each.sequences)).interval(apart))
+    groups = Groups.of(array(each.sequences))
+    low, high = map(float, groups.interval(apart))
     # near its noise the baseline's interval reaches further than its jackknife: so must the difference's
     below = math.hypot(raw.value - raw.low, base.high - base.value)
     above = math.hypot(raw.high - raw.value, base.value - base.low)
-    return Reading(value, raw.n, raw.null, min(low, value - below), max(high, value + above))
+    ends, moved = (min(low, value - below), max(high, value + above)), influence_of(groups, apart)
+    return Reading(value, raw.n, raw.null, *ends, influence=moved)
 
 
 def _rank_residual(record: Within) -> Reading:

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isoscope.formatting import short, spread
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How much each jackknife group of sequences moves an estimate, by which two readings are paired.
+
+    The standard error is the root of Σ `each`²; with the t quantile of `degrees` it makes the interval about
+    `centre`. It is linear in the estimate: over the same groups, that of a difference is the difference.
+    `inputs` says which inputs were read and which positions counted; it is empty within one record.
+    """
+
+    centre: float
+    degrees: float
+    each: NDArray[np.float64]  # [G]
+    inputs: str = ""
 
 
 @dataclass(frozen=True)
@@ -13,7 +31,7 @@ class Reading:
     """A value, how many units it is of, its null, its 95 % interval and a note; NaN for what does not exist.
 
     `tag` is the class that a value stands for (a regime, a verdict) and `p` the p-value of its test. The note
-    is for people alone: no code reads it.
+    is for people alone: no code reads it. With `influence`, `paired` compares two readings of the same inputs.
     Nothing is decided without an interval: a reading that has none lies neither above nor below any level.
     """
 
@@ -25,6 +43,7 @@ class Reading:
     note: str = ""
     tag: str = ""
     p: float = math.nan
+    influence: Influence | None = field(default=None, repr=False, compare=False)
 
     @property
     def known(self) -> bool:

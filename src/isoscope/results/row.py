@@ -83,6 +83,7 @@ class Row(Reading):
             *(reading.value, reading.n, reading.null, reading.low, reading.high, reading.note),
             tag=reading.tag,
             p=reading.p,
+            influence=reading.influence,
             about=about,
             run=run,
             model=model,

@@ -71,6 +71,7 @@ class Groups:
     used: NDArray[np.bool_]  # [G, m] whether leaving it out leaves something, and something else
     odds: Array  # [G, m] 1/s − 1
     weight: Array  # [G, m] 1/(odds·K), K the number of groups used; 0 where it is not
+    degrees: Array  # [m] of t
     quantile: Array  # [m]
 
     @classmethod
@@ -80,13 +81,23 @@ class Groups:
 
     @quiet
     def error(self, found: Array) -> Array:
-        """The standard error [m] of a number, given it over all groups and without each: [1 + G, m].
+        """The standard error [m] of a number, given it over all groups and without each: [1 + G, m]."""
+        apart = self._apart(found)
+        return np.sqrt((self.weight * apart * apart).sum(0))
 
-        With d what leaving out a group changes, its pseudo-value lies Σ(1 − s)d − (1/s − 1)d from their mean.
+    @quiet
+    def influence(self, found: Array) -> Array:
+        """How much each group moves a number [G, m]: the sum of the squares is the squared standard error."""
+        return np.sqrt(self.weight) * self._apart(found)
+
+    def _apart(self, found: Array) -> Array:
+        """How far each group's pseudo-value lies from their mean.
+
+        With d what leaving out a group changes, that is Σ(1 − s)d − (1/s − 1)d.
         """
         pulled = np.where(self.used, self.odds * (found[1:] - found[0]), 0)
-        apart = (pulled / (self.odds + 1)).sum(0) - pulled
-        return np.sqrt((self.weight * apart * apart).sum(0))
+        apart: Array = (pulled / (self.odds + 1)).sum(0) - pulled
+        return apart
 
     def interval(self, found: Array) -> tuple[Array, Array]:
         """The ends of the interval, [m] each, of a number over all groups and without each: [1 + G, m]."""
@@ -118,7 +129,7 @@ def _weighed(sizes: bytes, shape: tuple[int, ...]) -> Groups:
     equal_groups = square.sum(0) ** 2 / (square * square).sum(0)
     degrees = np.where(number < 2, np.nan, np.maximum(equal_groups - 1, 1))
     quantile = np.asarray(special.stdtrit(degrees, (1 + LEVEL) / 2), np.float64)
-    return Groups(used, odds, used / (odds * number), quantile)
+    return Groups(used, odds, used / (odds * number), degrees, quantile)
 
 
 def enough(sequences: Tensor | Array) -> bool:
