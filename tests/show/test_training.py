@@ -255,7 +255,7 @@ def test_changes_and_turns_are_told() -> None:
     said = changed(readings, "mean cosine")
     assert said == (
         "From step 0 to step 400 the mean cosine shows no change distinguishable from chance: 0.1–0.3, then "
-        "0.1–0.3; on the way it had a peak of 0.4 in layer 3 at step 25."
+        "0.1–0.3 (intervals not paired); on the way it had a peak of 0.4 in layer 3 at step 25."
     )
     assert changed([r for r in readings if r.step == 0], "mean cosine") == ""
 
@@ -312,7 +312,8 @@ def test_rises_and_falls_are_told_apart() -> None:
     )
     assert changed(read(rows), "x") == (
         "From step 0 to step 9 the x rose in layer 0 (from 0.10 to 0.50) and fell in layer 1 "
-        "(from 0.50 to 0.20); in layer 2 no change is distinguishable from chance."
+        "(from 0.50 to 0.20); in layer 2 no change is distinguishable from chance (intervals not "
+        "paired)."
     )
 
 

@@ -31,7 +31,7 @@ class Reading:
     """A value, how many units it is of, its null, its 95 % interval and a note; NaN for what does not exist.
 
     `tag` is the class that a value stands for (a regime, a verdict) and `p` the p-value of its test. The note
-    is for people alone: no code reads it. With `influence`, `paired` compares two readings of the same inputs.
+    is for people alone: no code reads it. By their `influence` two readings of the same inputs are `paired`.
     Nothing is decided without an interval: a reading that has none lies neither above nor below any level.
     """
 
@@ -66,6 +66,10 @@ class Reading:
     def below(self, level: float) -> bool:
         """Whether the whole interval lies below a level; False without an interval."""
         return self.bounded and self.high < level
+
+    def excludes(self, level: float) -> bool:
+        """Whether there is an interval and the level lies outside it."""
+        return self.above(level) or self.below(level)
 
     @property
     def interval(self) -> str:

@@ -9,9 +9,10 @@ from isoscope.show.page.printed import Sections
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    return rows_page.page(folder.run, folder.frame(), folder.facts(), folder.points())
+    return rows_page.page(folder.run, folder.frame(influence=True), folder.facts(), folder.points())
 
 
 def sections_of(folder: RunFolder) -> Sections:
     """The sections of the page."""
-    return rows_page.sections_of(folder.run, folder.frame(), folder.facts(), folder.points())
+    rows = folder.frame(influence=True)
+    return rows_page.sections_of(folder.run, rows, folder.facts(), folder.points())

@@ -16,7 +16,7 @@ _MOST = 6  # sites that a note names
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """Tables of the rows in the folder, the headline, and notes."""
-    return measured(folder.frame(), notes_of(folder.facts()), width)
+    return measured(folder.frame(influence=True), notes_of(folder.facts()), width)
 
 
 def measured(rows: pd.DataFrame, notes: Iterable[str], width: int = WIDTH) -> Screen:

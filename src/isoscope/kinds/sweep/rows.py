@@ -42,9 +42,10 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     """Read a folder; steps at which something was found are drawn whatever happens."""
     of = trajectory(folder)
     findings, examined = _findings(of.facts)
-    sites = of.rows(heads=False)
     doubted = [finding.step for finding in findings if finding.step is not None]
     axis = step_axis(of.steps or (0,), doubted)
+    compared = {*axis.steps, *of.steps[:2], *of.steps[-2:]}  # the first and the last that are not doubted
+    sites = of.rows(heads=False, influence=compared)
     wanted = {m for group in (*MAPS.values(), *ALONG.values()) for m in group}
     heads = of.rows(wanted, heads=True, only=set(axis.steps))
     together = folder.has(BETWEEN)

@@ -19,5 +19,6 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     notes = notes_of(of.facts)
     more = len(notes) - _MOST_NOTES
     few = (*notes[:_MOST_NOTES], f"and {more} more notes, which the page has") if more > 0 else notes
-    shown = measure.measured(of.rows(heads=False, only=thinned(of.steps, _MOST_STEPS)), (), width).shown
+    steps = thinned(of.steps, _MOST_STEPS)
+    shown = measure.measured(of.rows(heads=False, only=steps, influence=steps), (), width).shown
     return Screen(shown, few, {"notes": notes})

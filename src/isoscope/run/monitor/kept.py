@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.row import frame
@@ -26,7 +28,8 @@ RECENT = 16  # steps that alarms look back on
 class Unit(NamedTuple):
     """The rows of one step, and what is known of it; `live` where they are of the batch that trained.
 
-    `points` are those of its pictures, kept where there is a folder.
+    `points` are those of its pictures and `influence` is the column by which its rows are paired; both are
+    kept where there is a folder.
     """
 
     step: int
@@ -34,6 +37,7 @@ class Unit(NamedTuple):
     facts: Mapping[str, object]
     live: bool = False
     points: pd.DataFrame | None = None
+    influence: NDArray[np.object_] | None = None
 
 
 def unit_name(step: int, *, live: bool = False) -> str:
@@ -127,7 +131,8 @@ class Kept:
         while self._waiting and self.folder is not None:
             unit = self._waiting[0]
             try:
-                self.folder.write(unit_name(unit.step, live=unit.live), unit.rows, unit.facts, unit.points)
+                rows = unit.rows if unit.influence is None else unit.rows.assign(influence=unit.influence)
+                self.folder.write(unit_name(unit.step, live=unit.live), rows, unit.facts, unit.points)
             except (IsoscopeError, OSError) as reason:
                 self._wait(str(reason))
                 break

@@ -29,7 +29,7 @@ from torch import nn
 
 from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.source import Model
-from isoscope.results.row import frame
+from isoscope.results.row import frame, objects
 from isoscope.run.monitor.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
 from isoscope.run.monitor.gradients import EXPLANATIONS, Gradients
 from isoscope.run.monitor.kept import Kept, Unit
@@ -284,21 +284,23 @@ class Monitor:
 
     def _unit(self, step: int, seen: Observation, values: Mapping[str, float]) -> tuple[Unit, list[Alarm]]:
         """The rows of a step with what is known of it, the alarms among it: on disk before they are told."""
-        rows = frame([*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)])
+        found = [*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)]
+        rows = frame(found)
         recent = self._kept.recent(step, rows)
-        found = [alarm for look in self._alarms if (alarm := self._heard(look, recent)) is not None]
+        alarms = [alarm for look in self._alarms if (alarm := self._heard(look, recent)) is not None]
         facts = {
             **seen.known(),
             "notes": [*seen.notes(), *self.notes()],
             **self._budgeted(),
             "first weights": weights_sample(self._source.module),
-            "alarms": [asdict(alarm) for alarm in found],
+            "alarms": [asdict(alarm) for alarm in alarms],
             "watched": {name_of(look): (look.__doc__ or "").strip().split("\n")[0] for look in self._alarms},
             **({"explained": explained(values)} if values else {}),
         }
         points = seen.points(self._points) if self._points else None
         self._latest = rows
-        return Unit(step, rows, facts, points=points), found
+        moved = objects(row.influence for row in found)
+        return Unit(step, rows, facts, points=points, influence=moved), alarms
 
     def _budgeted(self) -> dict[str, object]:
         """The facts on the budget: its numbers, and the note on it where steps were passed over."""

@@ -155,6 +155,7 @@ def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
         remarks=tuple(folder.remarks()),
         not_kept=folder.kept.not_kept,
         heads=probe.heads,
+        inputs=folder.inputs,
     )
 
 

@@ -44,6 +44,7 @@ from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
+from isoscope.stats.places import mix
 from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
 
@@ -134,6 +135,7 @@ class Folder:
         self._means: dict[Place, tuple[Tensor, Tensor, Tensor]] = {}
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
+        self.inputs = 0
 
     @property
     def learnt(self) -> Learnt:
@@ -202,6 +204,7 @@ class Folder:
                 self.fold(module, batch)
             return
         self._largest, mode = max(self._largest, len(batch)), self._attached[1]
+        self.inputs = (self.inputs + int(mix(batch.keys).sum())) % 2**63
         self._batch = batch
         try:
             with at_rest(module), nullcontext() if mode is None else mode:

@@ -5,6 +5,7 @@ Two observations of the same model over different data merge into one, exactly: 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -32,7 +33,10 @@ Records = Mapping[type[Stat], Stat]
 
 @dataclass(frozen=True)
 class Observation:
-    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream."""
+    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream.
+
+    `inputs` is the sum of the hashed keys of all sequences: it is the same for the same inputs in any order.
+    """
 
     records: Mapping[Site, Records]
     measures: tuple[Measure, ...]
@@ -43,6 +47,7 @@ class Observation:
     remarks: tuple[str, ...] = ()
     not_kept: str = ""
     heads: bool = False
+    inputs: int = 0
 
     def frame(self) -> pd.DataFrame:
         """One row a site and measure, tidy: value, n, null, low, high, note."""
@@ -52,9 +57,17 @@ class Observation:
         """The rows, marked with the run they belong to."""
         of_run = (run, self.model, self.revision, self.step)
         return [
-            Row.at(*of_run, site.kind, site.layer, head, measure, each)
+            Row.at(*of_run, site.kind, site.layer, head, measure, self._of_inputs(each))
             for site, head, measure, each in self._readings
         ]
+
+    def _of_inputs(self, reading: Reading) -> Reading:
+        """A reading that says which inputs it is of, where they are known: those are paired."""
+        if reading.influence is None or not self.inputs:
+            return reading
+        what = repr((self.inputs, self.facts.get("counting"))).encode()
+        inputs = hashlib.blake2b(what, digest_size=8).hexdigest()
+        return replace(reading, influence=replace(reading.influence, inputs=inputs))
 
     def points(self, most: int = MOST) -> pd.DataFrame:
         """The points of pictures, at most so many: of each head of attention, its queries and keys."""
@@ -92,6 +105,7 @@ class Observation:
         return replace(
             self,
             records=joined,
+            inputs=(self.inputs + other.inputs) % 2**63,
             facts=_joined_facts(self.facts, other.facts),
             remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
         )
@@ -108,13 +122,14 @@ class Observation:
     def report(self, path: str | PathLike[str] = PAGE) -> Path:
         """Write the page of this observation, one HTML file, and return its path."""
         return write_page(
-            path, "measure", self.model, self.measures, self.frame(), self.known(), self.points()
-        )
+            path, "measure", self.model, self.measures, frame(self.rows(), influence=True), self.known(),
+            self.points(),
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of
 
-        return html_of(self.frame(), self.notes())
+        return html_of(frame(self.rows(), influence=True), self.notes())
 
     @cached_property
     def _readings(self) -> list[tuple[Site, int | None, str, Reading]]:

@@ -31,6 +31,7 @@ from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site, select
 from isoscope.stats.base import Stat
+from isoscope.stats.places import mix
 from isoscope.stats.seen import Vectors
 
 Progress = Callable[[int, int | None], None]
@@ -110,6 +111,7 @@ def observe(
         remarks=(*source.notes, *left_out, *folder.remarks(), *filter(None, [folder.found.unseen])),
         not_kept=folder.kept.not_kept,
         heads=heads,
+        inputs=folder.inputs,
     )
 
 
@@ -230,8 +232,9 @@ def describe(
     seen = Vectors.see(cloud, label, key, position=own)
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
     return Observation(
-        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept
-    )
+        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept,
+        inputs=int(mix(key).sum()) % 2**63,
+    )  # fmt: skip
 
 
 def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:

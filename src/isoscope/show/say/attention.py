@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from isoscope.formatting import plain, short, spread, two
+from isoscope.results.paired import paired
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.say.shapes import capital, percent, ranged
 
@@ -63,7 +64,8 @@ def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
         return []
     old, new = two(whole.value, without.value)
     verb = "rises" if without.value > whole.value else "falls"
-    change = f"{verb} from {old} to {new}" if without.apart(whole) else f"is {new}, with it {old}"
+    changes = paired(whole, without).excludes(0)
+    change = f"{verb} from {old} to {new}" if changes else f"is {new}, with it {old}"
     text = f"Without the mean query the normalised entropy there {change}"
     if random:
         moves = abs(random.value - whole.value) > STILL * abs(without.value - whole.value)

@@ -1,6 +1,8 @@
 """The course of a training run: how measures changed, where it broke, and what looking at it took.
 
-Two steps differ where their intervals do not overlap; without intervals nothing is claimed about chance.
+Two steps differ where the 95 % interval of the change does not contain 0. It is paired where both steps read
+the same inputs, and widened for the number of comparisons (Bonferroni): sites, and steps for a turn. Without
+intervals nothing is claimed about chance.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import spread, two
+from isoscope.results.paired import UNPAIRED, paired
+from isoscope.results.reading import Reading
 from isoscope.show.readings import ATTENTION, SiteReading, steps
 from isoscope.show.say.shapes import places
 
@@ -36,9 +40,11 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
     whose = f" of {of}" if of else ""
     span = f"From step {first:,} to step {last:,}{whose} the {name}" if spanned else f"The {name}"
     old, new = (spread([pair[at].value for pair in pairs]) for at in (0, 1))
-    rose, fell = [(a, b) for a, b in pairs if b.over(a)], [(a, b) for a, b in pairs if a.over(b)]
-    still = [b for a, b in pairs if not b.apart(a)]
-    if not all(a.bounded and b.bounded for a, b in pairs):
+    changes = [paired(a, b, len(pairs)) for a, b in pairs]
+    both = list(zip(pairs, changes, strict=True))
+    rose, fell = [p for p, by in both if by.above(0)], [p for p, by in both if by.below(0)]
+    still = [b for (_, b), by in both if not by.excludes(0)]
+    if not all(by.bounded for by in changes):
         text = f"went from {old} to {new} (without intervals)"
     elif not rose and not fell:
         text = f"shows no change distinguishable from chance: {old}, then {new}"
@@ -46,7 +52,12 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
         moves = (_move(verb, group, len(pairs)) for verb, group in (("rose", rose), ("fell", fell)) if group)
         text = " and ".join(moves)
         text += f"; in {places(still)} no change is distinguishable from chance" if still else ""
-    return f"{span} {text}{_turn(found, pairs)}."
+    return f"{span} {text}{unpaired(changes)}{_turn(found, pairs)}."
+
+
+def unpaired(changes: Iterable[Reading]) -> str:
+    """A remark in brackets where intervals of changes are not paired."""
+    return " (intervals not paired)" if any(by.bounded and by.tag == UNPAIRED for by in changes) else ""
 
 
 def _pairs(found: list[SiteReading]) -> list[Pair]:
@@ -72,11 +83,12 @@ def _move(verb: str, group: list[Pair], sites: int) -> str:
 def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
     """The farthest peak or low on the way, where it is distinguishable from both ends."""
     turns, both = [], {a.site: (a, b) for a, b in pairs}
+    looks = 2 * len(pairs) * max(1, len(steps(found)) - 2)
     for r in found:
         a, b = both.get(r.site, (r, r))
         room = TURN * (abs(b.value - a.value) or abs(a.value))
         over, under = r.value - max(a.value, b.value), min(a.value, b.value) - r.value
-        if max(over, under) > room and all(_apart(r, end) for end in (a, b)):
+        if max(over, under) > room and all(_apart(r, end, looks) for end in (a, b)):
             turns.append((max(over, under), "a peak" if over > under else "a low", r))
     if not turns:
         return ""
@@ -85,9 +97,9 @@ def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
     return f"; on the way it had {what} of {r.number}{place} at step {r.step:,}"
 
 
-def _apart(one: SiteReading, other: SiteReading) -> bool:
-    """Whether intervals do not overlap; where neither has one, numbers are all there is."""
-    return one.apart(other) or not (one.bounded or other.bounded)
+def _apart(one: SiteReading, other: SiteReading, looks: int) -> bool:
+    """Whether two readings differ, as one of `looks`; without any interval the numbers decide."""
+    return paired(one, other, looks).excludes(0) or not (one.bounded or other.bounded)
 
 
 def first_not_finite(readings: Iterable[SiteReading]) -> SiteReading | None:

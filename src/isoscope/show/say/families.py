@@ -1,6 +1,7 @@
 """The sentences of each family, from readings that have a value; of several steps those of the last.
 
-Two frequency bands differ where their intervals do not overlap, as with steps.
+Two frequency bands differ where the interval of their difference leaves 0 out, widened for as many
+sites as the sentence compares.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isoscope.formatting import listed
+from isoscope.results.paired import paired
 from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, of, steps, unique, where
 from isoscope.show.say import attention, weights
@@ -75,10 +77,12 @@ def _bands(found: list[SiteReading], verb: str, labels: dict[str, str]) -> str:
         return ""
     (one, mine), (two, other) = (bands[end] for end in (0, -1))
     pairs = [(mine[site], other[site]) for site in mine if site in other]
+    over = [(a, b) for a, b in pairs if paired(b, a, len(pairs)).above(0)]
+    under = [(b, a) for a, b in pairs if paired(b, a, len(pairs)).below(0)]
     parts = []
     for who, than, group in (
-        (one, two, [(a, b) for a, b in pairs if a.over(b)]),
-        (two, one, [(b, a) for a, b in pairs if b.over(a)]),
+        (one, two, over),
+        (two, one, under),
     ):
         if group:
             a, b = max(group, key=lambda pair: pair[0].value - pair[1].value)

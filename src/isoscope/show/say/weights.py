@@ -9,6 +9,7 @@ import math
 from collections import Counter
 
 from isoscope.formatting import listed, plain, short, spread, two
+from isoscope.results.paired import paired
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
 from isoscope.show.say.shapes import STRONG, WEAK, capital, graded
@@ -154,14 +155,14 @@ def stages(found: list[SiteReading]) -> list[str]:
         if before and after:
             middle = f", {plain(scaled.value)} after × γ" if scaled else ""
             text = f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)}"
-            out.append(f"{text} after{'' if before.apart(after) else ' (indistinguishable)'}.")
+            out.append(f"{text} after{'' if paired(before, after).excludes(0) else ' (indistinguishable)'}.")
     return out
 
 
 def _bias(found: list[SiteReading]) -> str:
     """What β does, where the intervals show it, else how it lies to the vocabulary, where that is clear."""
     scaled, after = (at(found, "relative_drift", f"norm_{stage}") for stage in ("scaled", "output"))
-    if scaled and after and scaled.apart(after):
+    if scaled and after and paired(scaled, after).excludes(0):
         old, new = two(scaled.value, after.value)
         return f"The final norm’s β takes the relative drift from {old} to {new}."
     along = at(found, "bias_vocabulary_cosine", "norm")

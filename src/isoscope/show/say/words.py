@@ -25,7 +25,9 @@ SCALE_OF_WORDS = (
     "direction all vectors share outweighs everything else in them. "
     f"Weakly: it lies above 0 but begins under {WEAK}. "
     "Where the interval does not lie above the null, or is missing, nothing is claimed. "
-    "Two steps differ where their intervals do not overlap."
+    "Two steps differ where the 95 % interval of the change does not contain 0. Where both steps read the "
+    "same inputs, the interval is paired: groups of sequences are left out of both at once. It is widened "
+    "for the number of sites compared (Bonferroni)."
 )
 _SUBJECT = "mean cosine between sequences"
 

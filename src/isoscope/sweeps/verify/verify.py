@@ -118,6 +118,6 @@ def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: It
 
 
 def _replace_marks(folder: RunFolder, unit: str, findings: Sequence[Finding]) -> None:
-    rows, facts = folder.frame(unit), folder.known(unit)
+    rows, facts = folder.frame(unit, influence=True), folder.known(unit)
     folder.write(unit, rows, {**facts, "findings": [asdict(finding) for finding in findings]})
     clear_aside(folder, unit)

@@ -23,7 +23,7 @@ from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import remembering
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.store import RunFolder, read_run
 from isoscope.run.monitor.own import explained, own_rows
 from isoscope.run.observe.observation import Observation
@@ -56,7 +56,7 @@ def measure_one(job: Job) -> Outcome:
         seconds = time.perf_counter() - started
         if seen is not None:
             keep_sample(folder, unit, seen)
-        folder.write(unit, frame(rows), {**facts, **_known(job, seconds)})
+        folder.write(unit, rows, {**facts, **_known(job, seconds)})
     clear_aside(folder, unit)
     return Outcome(unit, job.checkpoint.step, seconds, len(rows))
 
