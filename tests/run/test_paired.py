@@ -11,20 +11,25 @@ import pandas as pd
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import AutoModel
 
 import isoscope
+from isoscope.errors import IsoscopeError
 from isoscope.measures.per_head import per_head
 from isoscope.measures.table import choose
 from isoscope.results.paired import PAIRED, UNPAIRED, paired
 from isoscope.results.reading import Influence, Reading
 from isoscope.results.row import INFLUENCE, Row, frame
+from isoscope.run.measure import measure
 from isoscope.run.monitor.monitor import Monitor
 from isoscope.show.readings import read
 from isoscope.show.say.course import changed
+from isoscope.show.say.words import headline
 from isoscope.stats.intervals import left
 from isoscope.stats.places import GROUPS, mix
 from isoscope.stats.seen import Vectors
+from tests.models import tiny
 from tests.run.training import language, probe
 from tests.tiers import nightly
 
@@ -83,7 +88,7 @@ def test_chance_is_no_change(number: int, sequences: int, shared: float, mean: f
     for name in found[0]:
         changes = [paired(*pair[name]) for pair in found]
         assert sum(by.excludes(0) for by in changes) <= most(number), name
-        if mean == 2.0:
+        if (mean, sequences) == (2.0, 48):
             assert {by.tag for by in changes} == {PAIRED}
 
 
@@ -158,3 +163,58 @@ def test_steps_of_a_training_are_paired(tmp_path: Path) -> None:
     bare = rows.drop(columns=INFLUENCE)
     text = changed([r for r in read(bare) if r.measure == "relative_drift" and r.kind == "output"], "drift")
     assert "no change distinguishable" in text and "(intervals not paired)" in text
+
+
+def trained(folder: Path, shift: float) -> nn.Module:
+    """A tiny BERT whose last LayerNorm is shifted a little, with its tokenizer."""
+    model = AutoModel.from_pretrained(tiny.save("bert", folder))
+    with torch.no_grad():
+        model.encoder.layer[-1].output.LayerNorm.bias += shift
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A model, and the same with a small change."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("before", "after")]
+    for folder, shift in zip(folders, (0.0, 0.05), strict=True):
+        trained(folder, shift)
+    return [str(folder) for folder in folders]
+
+
+def test_changes_between_observations_and_run_folders(
+    checkpoints: list[str], lines: str, tmp_path: Path
+) -> None:
+    seen = [
+        isoscope.observe(
+            isoscope.load(each), isoscope.text(lines, isoscope.load(each).tokenizer, max_length=64)
+        )
+        for each in checkpoints
+    ]
+    found = isoscope.changes(*seen)
+    own = found[(found["layer"] == 3) & found["low"].notna()].set_index("about")
+    assert set(own["tag"]) == {PAIRED} and own["low"]["mean_norm"] > 0
+    before = found[(found["kind"] == "layer") & (found["layer"] == 0) & found["low"].notna()]
+    assert (before["value"] == 0).all() and len(before)
+    folders = [
+        measure(each, lines, limit=None, max_length=64, out=tmp_path / str(at), counterfactual=False)
+        for at, each in enumerate(checkpoints)
+    ]
+    again = isoscope.changes(folders[0], folders[1].path)
+    assert set(again.loc[again["low"].notna(), "tag"]) == {PAIRED}
+    fewer = measure(checkpoints[1], lines, limit=40, max_length=64, out=tmp_path / "fewer")
+    apart = isoscope.changes(folders[0], fewer)
+    assert set(apart.loc[apart["low"].notna(), "tag"]) == {UNPAIRED}
+    many = isoscope.changes(*seen, comparisons=50)
+    assert (many["low"] <= found["low"]).sum() == found["low"].notna().sum()
+
+
+def test_models_are_compared_over_the_same_inputs(checkpoints: list[str], tmp_path: Path) -> None:
+    folder = isoscope.compare(checkpoints, limit=32, out=tmp_path / "both")
+    text = headline(folder.frame(influence=True))
+    assert "Over the same inputs, from" in text and "in layer 3 (from" in text
+    assert "; in layers 0–2 no change is distinguishable" in text
+    assert "Over the same inputs" not in headline(folder.frame())
+    with pytest.raises(IsoscopeError, match="holds rows of 3 models; changes are between two runs of one"):
+        isoscope.changes(folder, folder)

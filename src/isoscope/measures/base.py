@@ -16,7 +16,7 @@ from torch import Tensor
 
 from isoscope.results.reading import Influence, Reading
 from isoscope.stats.base import Stat
-from isoscope.stats.intervals import Array, Groups
+from isoscope.stats.intervals import Array
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,3 @@ def side_by_side(
         else Reading(value, int(n), null, low, high, note, influence=None if at else influence)
         for at, (value, n, null, low, high, note) in enumerate(zip(*columns, notes, strict=True))
     )
-
-
-def influence_of(groups: Groups, found: Array) -> Influence | None:
-    """How much each group moves a number, given it over all groups and without each: [1 + G] or [1 + G, 1].
-
-    None where that is not finite: such a number has no interval.
-    """
-    each = groups.influence(found).ravel()
-    centre, degrees = float(found.ravel()[0]), float(groups.degrees.ravel()[0])
-    return Influence(centre, degrees, each) if np.isfinite([centre, degrees, each.sum()]).all() else None

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import special
 
 from isoscope.geometry import cosine
-from isoscope.measures.base import Measure, influence_of, side_by_side, undefined
-from isoscope.results.reading import Reading
+from isoscope.measures.base import Measure, side_by_side, undefined
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.directions import Contributions, Directions
 from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation
@@ -51,7 +51,7 @@ def mean_cosines_between(sums: Sums) -> tuple[Reading, ...]:
             "needs 2 sequences" if math.isnan(each) else "" if enough else FEW
             for each, enough in zip(np.ravel(value), np.ravel(of.enough), strict=True)
         ],
-        influence=influence_of(of.groups, of.between) if value.ndim == 0 and of.enough else None,
+        influence=Influence.of(*of.groups.moves(of.between)) if value.ndim == 0 and of.enough else None,
     )
 
 

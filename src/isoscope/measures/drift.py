@@ -14,8 +14,8 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.geometry import drift
-from isoscope.measures.base import Measure, influence_of, side_by_side, undefined
-from isoscope.results.reading import Reading
+from isoscope.measures.base import Measure, side_by_side, undefined
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.centre import Centre
 from isoscope.stats.intervals import FEW, Array, left, quiet
 from isoscope.stats.sums import LeftOut, Sums
@@ -63,7 +63,9 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
             "no vector" if none else "every vector is zero" if nothing else "" if enough else FEW
             for none, nothing, enough in zip(*flags, strict=True)
         ],
-        influence=influence_of(of.groups, np.sqrt(np.maximum(of.between, 0)) / scale) if clear else None,
+        influence=Influence.of(*of.groups.moves(np.sqrt(np.maximum(of.between, 0)) / scale))
+        if clear
+        else None,
     )
 
 
@@ -76,7 +78,7 @@ def _mean_norm(record: Centre) -> Reading:
     if not of.enough:
         return Reading(float(found[0]), int(of.n), note=FEW)
     low, high = of.groups.interval(found)
-    moved = influence_of(of.groups, found)
+    moved = Influence.of(*of.groups.moves(found))
     return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high), influence=moved)
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from torch import Tensor
 
-from isoscope.measures.base import influence_of, side_by_side, undefined
-from isoscope.results.reading import Reading
+from isoscope.measures.base import side_by_side, undefined
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
 
 
@@ -46,7 +46,7 @@ def per_head(
         note = FEW
     elif len(every) > 1:
         groups = Groups.of(array(size).mean(1, keepdims=True))
-        (low, high), moved = groups.interval(every), influence_of(groups, every[:, :1])
+        (low, high), moved = groups.interval(every), Influence.of(*groups.moves(every[:, :1]))
     return side_by_side(
         every[0],
         np.concatenate([n[some].sum(0, keepdims=True), n]),

@@ -6,9 +6,9 @@ import math
 from functools import partial
 
 from isoscope.geometry import within
-from isoscope.measures.base import Measure, influence_of, undefined
+from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
 from isoscope.stats.within import PerSequence, Within
@@ -24,7 +24,7 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
     if not enough(each.sequences):
         return Reading(value, n, null, note=FEW)
     groups, found = Groups.of(array(each.sequences)), _means(each)
-    ends, moved = groups.interval(found), influence_of(groups, found)
+    ends, moved = groups.interval(found), Influence.of(*groups.moves(found))
     return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0), influence=moved)
 
 
@@ -50,7 +50,7 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
     # near its noise the baseline's interval reaches further than its jackknife: so must the difference's
     below = math.hypot(raw.value - raw.low, base.high - base.value)
     above = math.hypot(raw.high - raw.value, base.value - base.low)
-    ends, moved = (min(low, value - below), max(high, value + above)), influence_of(groups, apart)
+    ends, moved = (min(low, value - below), max(high, value + above)), Influence.of(*groups.moves(apart))
     return Reading(value, raw.n, raw.null, *ends, influence=moved)
 
 

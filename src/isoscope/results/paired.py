@@ -23,7 +23,7 @@ _FEWEST = 7.0  # degrees of an interval that does not tell them: of 8 sequences
 
 
 def paired(one: Reading, other: Reading, comparisons: int = 1) -> Reading:
-    """`other` less `one`, whose null is no change; `tag` says whether the interval is paired.
+    """`other` less `one`, whose null is no change; `tag` says whether its interval, if any, is paired.
 
     All of so many `comparisons` hold together with 95 % (Bonferroni).
 
@@ -37,13 +37,14 @@ def paired(one: Reading, other: Reading, comparisons: int = 1) -> Reading:
     value, n, mine, its = other.value - one.value, min(one.n, other.n), one.influence, other.influence
     same = mine is not None and its is not None and mine.inputs == its.inputs
     if mine is not None and its is not None and same and len(mine.each) == len(its.each):
-        reach = _quantile(min(mine.degrees, its.degrees), comparisons) * np.linalg.norm(its.each - mine.each)
-        reach = max(float(reach), ROUNDING * max(abs(mine.centre), abs(its.centre)))
+        error = float(np.linalg.norm(its.each - mine.each))
+        reach = _quantile(min(mine.degrees, its.degrees), comparisons) * error
+        reach = max(reach, ROUNDING * max(abs(mine.centre), abs(its.centre)))
         centre = its.centre - mine.centre
         low, high = min(centre - reach, value), max(centre + reach, value)
         return Reading(value, n, 0.0, low, high, tag=PAIRED)
     if not (one.bounded and other.bounded):
-        return Reading(value, n, 0.0, tag=UNPAIRED)
+        return Reading(value, n, 0.0)
     degrees = min((each.degrees for each in (mine, its) if each is not None), default=_FEWEST)
     wider = _quantile(degrees, comparisons) / _quantile(degrees, 1)
     below = math.hypot(other.value - other.low, one.high - one.value)

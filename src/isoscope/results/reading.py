@@ -25,6 +25,11 @@ class Influence:
     each: NDArray[np.float64]  # [G]
     inputs: str = ""
 
+    @classmethod
+    def of(cls, centre: float, degrees: float, each: NDArray[np.float64]) -> Influence | None:
+        """None where a number is not finite: such an estimate has no interval."""
+        return cls(centre, degrees, each) if np.isfinite([centre, degrees, each.sum()]).all() else None
+
 
 @dataclass(frozen=True)
 class Reading:

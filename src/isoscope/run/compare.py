@@ -24,13 +24,16 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.table import MEASURES
 from isoscope.models.inputs import open_data
 from isoscope.models.source import load
+from isoscope.results.paired import paired
 from isoscope.results.place import default_out
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.run.observe.observation import Observation
 from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
 from isoscope.run.telling import SILENT, Telling
+from isoscope.show.readings import SiteReading, at_last, read
 
 Array = npt.NDArray[np.float64]
 ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
@@ -92,18 +95,54 @@ def compare(
         if folder.has(name):
             continue
         if name in runs:
-            table, facts = runs[name].frame(), dict[str, object](run=runs[name].run.id)
+            table, facts = runs[name].frame(influence=True), dict[str, object](run=runs[name].run.id)
             table = table[table.step.isna() | (table.step == table.step.max())]
         else:
             model = load(name)
             with telling.bar(f"measuring {name}") as progress:
                 data = open_data("embedded", model, limit=limit)
                 seen = observe(model, data, layers="layer.*,output", progress=progress)
-                table, facts = seen.frame(), seen.known()
+                table, facts = frame(seen.rows(), influence=True), seen.known()
         folder.write(name, table[table.kind.isin(_COMPARED)].assign(run=run.id, model=name), facts)
     together = folder.frame()
     folder.write("comparison", correlations(together[together.kind != "comparison"], run.id), {})
     return folder
+
+
+def changes(
+    one: Observation | RunFolder | str | PathLike[str],
+    other: Observation | RunFolder | str | PathLike[str],
+    *,
+    comparisons: int = 1,
+) -> pd.DataFrame:
+    """What changed from one observation or run folder to another: a row per site and measure that both have.
+
+    `value` is the reading of `other` less that of `one`, `low` and `high` its 95 % interval. The `tag` is
+    "paired" where both read the same inputs: then groups of sequences are left out of both at once. Else it
+    is "unpaired", and both are taken for independent. `comparisons` widens every interval so that as many
+    hold together (Bonferroni). Of several steps the last is read.
+    """
+    before, after = map(_readings, (one, other))
+    return frame(
+        Row.at("", r.model, "", r.step, r.kind, r.layer, r.head, f"change_in_{r.measure}",
+               paired(before[place], r, comparisons), about=r.measure)
+        for place, r in after.items() if place in before
+    )  # fmt: skip
+
+
+def _readings(of: Observation | RunFolder | str | PathLike[str]) -> dict[tuple[object, ...], SiteReading]:
+    """The readings of one model by kind, layer, head and measure."""
+    if isinstance(of, Observation):
+        rows = frame(of.rows(), influence=True)
+    else:
+        folder = of if isinstance(of, RunFolder) else read_run(of)
+        rows = folder.frame(influence=True)
+        if rows.model.nunique() != 1:
+            raise IsoscopeError(
+                f"{folder.path} holds rows of {rows.model.nunique()} models; changes are between two runs of "
+                "one model each."
+            )
+    return {(r.kind, r.layer, r.head, r.measure): r for r in at_last(read(rows))}
 
 
 def correlations(rows: pd.DataFrame, run: str = "") -> list[Row]:

@@ -86,9 +86,13 @@ class Groups:
         return np.sqrt((self.weight * apart * apart).sum(0))
 
     @quiet
-    def influence(self, found: Array) -> Array:
-        """How much each group moves a number [G, m]: the sum of the squares is the squared standard error."""
-        return np.sqrt(self.weight) * self._apart(found)
+    def moves(self, found: Array) -> tuple[float, float, Array]:
+        """Of [1 + G] or [1 + G, 1]: the number, the degrees of t, and by how much each group moves it [G].
+
+        The sum of the squares is the squared standard error.
+        """
+        each = (np.sqrt(self.weight) * self._apart(found)).ravel()
+        return float(found.ravel()[0]), float(self.degrees.ravel()[0]), each
 
     def _apart(self, found: Array) -> Array:
         """How far each group's pseudo-value lies from their mean.

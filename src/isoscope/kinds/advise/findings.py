@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.paired import paired
 from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading, read
 from isoscope.show.say.shapes import STRONG, WEAK
@@ -148,12 +149,13 @@ class Findings:
     def gentlest(self) -> list[Space]:
         """Of the repairs that are enough, that which keeps most neighbours, and those not told from it."""
         known = sorted((each for each in self.enough if each.kept.bounded), key=lambda each: -each.kept.value)
-        return [each for each in known if not each.kept.below(known[0].kept.low)]
+        best, looks = known[0].kept if known else NONE, max(1, len(known) - 1)
+        return [each for each in known if not paired(best, each.kept, looks).below(0)]
 
 
 def findings_of(folder: RunFolder) -> Findings:
     """The findings of the advice in a folder."""
-    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
+    return findings(folder.frame(influence=True), str(folder.run.question.get("pool", "")))
 
 
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:

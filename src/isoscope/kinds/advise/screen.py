@@ -14,6 +14,7 @@ from isoscope.formatting import ABSENT, listed, plain, short, two
 from isoscope.kinds.advise import findings as limits
 from isoscope.kinds.advise.findings import NONE, Findings, Space, findings_of
 from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of
+from isoscope.results.paired import paired
 from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading
 from isoscope.show.say.shapes import WEAK, percent
@@ -193,10 +194,10 @@ def _tokens(found: Findings) -> Lines:
         (every, of.cosine, "All tokens", "those without special ones and the first position"),
         (of.cosine, every, "Tokens without special ones and the first position", "all of them"),
     ):
-        if less.bounded and more.above(less.high) and more.value - less.value > limits.APART:
+        if paired(less, more).above(0) and more.value - less.value > limits.APART:
             text = f"{who} point more alike than {than}: mean cosine {more.measured} against {less.measured}."
             yield text, [more, less]
-    if found.pool == "mean" and found.crowded and every.bounded and pooled.above(every.high):
+    if found.pool == "mean" and found.crowded and paired(every, pooled).above(0):
         text = f"Pooling adds to it: the mean cosine is {every.measured} for tokens, {pooled.measured} for "
         yield f"{text}means over a text, which keep what its tokens share.", [every, pooled]
 
@@ -210,7 +211,7 @@ def recommend(found: Findings) -> Lines:
     else:
         yield _enough(found), [before.cosine, *(r for each in found.after for r in (each.cosine, each.kept))]
     dropped = found.repaired("rogue")
-    if found.rogue and dropped.cosine.below(before.cosine.low):
+    if found.rogue and paired(before.cosine, dropped.cosine).below(0):
         text = f"Setting these dimensions to 0 (`{dropped.name}`) brings the mean cosine to "
         text += f"{dropped.cosine.measured}. First find out what they stand for."
         yield text, [found.dimensions[found.rogue - 1].joined, dropped.cosine]

@@ -10,6 +10,8 @@ import pandas as pd
 from isoscope.formatting import ABSENT, short, spread
 from isoscope.kinds.screen import WIDTH, Screen, Table, headed
 from isoscope.lab.block.seeds import LEAST, curve, fixed_points, over_seeds
+from isoscope.results.paired import paired
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 
 _SAME = 0.1  # of 1 − entropy: without an interval, a smaller change is called none
@@ -71,9 +73,9 @@ def finding(lines: pd.DataFrame) -> str:
 
 
 def _moves(first: pd.Series, last: pd.Series) -> str:
-    """Sharpens, evens out or neither; where there are intervals, they must not overlap."""
-    change = float(last["value"] - first["value"])
-    apart = bool(last["low"] > first["high"] or last["high"] < first["low"])
+    """Sharpens, evens out or neither; where there are intervals, that of the change must not contain 0."""
+    one, other = (Reading(at["value"], at["n"], low=at["low"], high=at["high"]) for at in (first, last))
+    change, apart = float(last["value"] - first["value"]), paired(one, other).excludes(0)
     if math.isnan(first["high"] + last["high"]):
         apart = abs(change) > _SAME * (1 - float(first["value"]))
     return "shows no clear change" if not apart else "sharpens" if change < 0 else "evens out"

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise.pairs import cosines, dimension_shares, hubs, nearest, neighbours_kept, quantiles
+from isoscope.repair.advise.pairs import (
+    cosines,
+    dimension_shares,
+    hubs,
+    moves_of_cosine,
+    nearest,
+    neighbours_kept,
+    quantiles,
+)
 from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
 from isoscope.repair.fit.kinds import parse_repairs
@@ -26,7 +34,8 @@ from isoscope.sites import Site
 
 BEFORE = "before"
 REPAIRS = ("centre", "standardise", "abtt", "whiten", "cluster-abtt", "rogue")
-GEOMETRY = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank", "top_share")
+CLAIM = "mean_cosine_between"
+GEOMETRY = (CLAIM, "relative_drift", "isoscore", "effective_rank", "top_share")
 MOST_PAIRED = 2048  # vectors whose pairs are looked at: two million cosines
 NAMED = 5  # dimensions that are told
 Progress = Callable[[int, int | None], None]
@@ -79,7 +88,13 @@ def _read(
     """Rows of vectors under one name, and the nearest of each; `before` is who was so before a repair."""
     measures = (*GEOMETRY, "mean_norm") if name == BEFORE else GEOMETRY
     seen = describe(half.points, sequence=half.unit if sequences else None, measures=measures, name=name)
-    rows = [replace(row, kind=site.kind, layer=site.layer) for row in seen.rows()]
+    moved = {
+        CLAIM: moves_of_cosine(half.points, half.unit)
+    }  # a repair changes the keys of vectors, not units
+    rows = [
+        replace(row, kind=site.kind, layer=site.layer, influence=moved.get(row.measure))
+        for row in seen.rows()
+    ]
     unit = half.unit[:MOST_PAIRED]  # vectors stand in order of a hash: the first are a sample
     table = cosines(half.points[:MOST_PAIRED], unit)
     for per_cent, number in quantiles(table, unit).items():

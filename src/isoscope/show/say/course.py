@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import spread, two
-from isoscope.results.paired import UNPAIRED, paired
-from isoscope.results.reading import Reading
+from isoscope.results.paired import PAIRED, UNPAIRED, paired
 from isoscope.show.readings import ATTENTION, SiteReading, steps
 from isoscope.show.say.shapes import places
 
@@ -39,6 +38,20 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
     first, last = steps(found)[0], steps(found)[-1]
     whose = f" of {of}" if of else ""
     span = f"From step {first:,} to step {last:,}{whose} the {name}" if spanned else f"The {name}"
+    return f"{span} {_moved(pairs)}{_turn(found, pairs)}."
+
+
+def against(found: list[SiteReading], one: str, other: str, name: str) -> str:
+    """The sentence on how two models differ at the sites of both; empty unless their inputs are the same."""
+    mine = {r.site: r for r in found if r.model == one and r.known and r.head is None}
+    pairs = [(mine[r.site], r) for r in found if r.model == other and r.known and r.site in mine]
+    if not pairs or any(paired(a, b).tag != PAIRED for a, b in pairs):
+        return ""
+    return f"Over the same inputs, from {one} to {other} the {name} {_moved(pairs)}."
+
+
+def _moved(pairs: list[Pair]) -> str:
+    """Where readings rose, where they fell and where neither is known, as the verb of a sentence."""
     old, new = (spread([pair[at].value for pair in pairs]) for at in (0, 1))
     changes = [paired(a, b, len(pairs)) for a, b in pairs]
     both = list(zip(pairs, changes, strict=True))
@@ -52,12 +65,8 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
         moves = (_move(verb, group, len(pairs)) for verb, group in (("rose", rose), ("fell", fell)) if group)
         text = " and ".join(moves)
         text += f"; in {places(still)} no change is distinguishable from chance" if still else ""
-    return f"{span} {text}{unpaired(changes)}{_turn(found, pairs)}."
-
-
-def unpaired(changes: Iterable[Reading]) -> str:
-    """A remark in brackets where intervals of changes are not paired."""
-    return " (intervals not paired)" if any(by.bounded and by.tag == UNPAIRED for by in changes) else ""
+    loose = any(by.tag == UNPAIRED for by in changes)
+    return f"{text} (intervals not paired)" if loose else text
 
 
 def _pairs(found: list[SiteReading]) -> list[Pair]:

@@ -12,7 +12,7 @@ import pandas as pd
 from isoscope.formatting import listed, plain, spread
 from isoscope.show.readings import PLACES, SiteReading, at_last, ends, models, of, read, steps, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.course import changed, first_not_finite, not_finite, while_whole
+from isoscope.show.say.course import against, changed, first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import said_of
 from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, capital, graded, lowered
 
@@ -120,7 +120,10 @@ def _models(found: list[SiteReading]) -> str:
     if len(names) > MOST_NAMED:
         top, low = ends(highest)
         said = f"{_top(low)} to {_top(top)} ({len(names)} models)"
-    return f"{the} {_SUBJECT} is {said}; an isotropic cloud has {plain(highest[0].chance)}."
+    last = [r for name in names for r in at_last([r for r in found if r.model == name])]
+    told = [against(last, names[0], name, _SUBJECT) for name in names[1:MOST_NAMED]]
+    text = f"{the} {_SUBJECT} is {said}; an isotropic cloud has {plain(highest[0].chance)}."
+    return " ".join([text, *filter(None, told)])
 
 
 def _top(top: SiteReading) -> str:
