@@ -102,7 +102,7 @@ def test_what_groups_do_is_kept_beside_the_rows(folder: RunFolder) -> None:
     first, of_head, unknown, second, *_ = moves_of(folder.frame(influence=True))
     assert first is not None and second is not None and unknown is not None and of_head is None
     assert (first.centre, first.degrees, first.inputs) == (0.5, 30.5, "inputs")
-    np.testing.assert_array_equal(second.each, NOISE)
+    np.testing.assert_allclose(second.each, NOISE, rtol=1e-7)
     own = moves_of(folder.frame("step 000001", influence=True))[2]
     assert own is not None and unknown.inputs != own.inputs  # where inputs are not known, a file pairs alone
     pd.testing.assert_frame_equal(folder.frame(influence=True)[list(COLUMNS)], folder.frame())

@@ -77,7 +77,9 @@ def influences(table: pd.DataFrame, file: Path) -> NDArray[np.object_]:
         return objects([None] * len(table))
     each = zip(table[_INPUTS], table[INFLUENCE], strict=True)
     return objects(
-        None if moves is None else Influence(moves[0], moves[1], moves[2:], inputs or str(file))
+        None
+        if moves is None
+        else Influence(float(moves[0]), float(moves[1]), moves[2:].astype(np.float64), inputs or str(file))
         for inputs, moves in each
     )
 
@@ -243,7 +245,7 @@ def arrow_table(table: pd.DataFrame, columns: dict[str, str]) -> pa.Table:
     moves = [None if each is None else np.array([each.centre, each.degrees, *each.each]) for each in held]
     inputs = pa.array([None if each is None else each.inputs for each in held], pa.string())
     return made.append_column(_INPUTS, inputs).append_column(
-        INFLUENCE, pa.array(moves, pa.list_(pa.float64()))
+        INFLUENCE, pa.array(moves, pa.list_(pa.float32()))
     )
 
 
