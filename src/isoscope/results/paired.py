@@ -32,7 +32,7 @@ def paired(one: Reading, other: Reading, comparisons: int = 1) -> Reading:
     >>> a = Reading(1.0, 9, low=0, high=2, influence=Influence(1.0, 3, noise))
     >>> b = Reading(1.1, 9, low=0, high=2, influence=Influence(1.1, 3, noise + [0.01, 0, 0, -0.01]))
     >>> paired(a, b).said, paired(a, Reading(1.1, 9, low=0.1, high=2.1)).said
-    ('0.1 [0.055, 0.145]', '0.1 [-1.31, 1.51]')
+    ('0.1 [0.055, 0.145]', '0.1 [−1.31, 1.51]')
     """
     value, n, mine, its = other.value - one.value, min(one.n, other.n), one.influence, other.influence
     same = mine is not None and its is not None and mine.inputs == its.inputs

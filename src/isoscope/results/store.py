@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from isoscope.errors import IsoscopeError
 from isoscope.results.points import POINT_COLUMNS, points_frame
 from isoscope.results.reading import Influence
-from isoscope.results.row import COLUMNS, INFLUENCE, Row, frame, objects
+from isoscope.results.row import COLUMNS, INFLUENCE, Row, frame
 from isoscope.results.run import SCHEMA, Run
 from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded, upgraded_facts
 
@@ -50,13 +50,11 @@ def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[s
             wanted = COLUMNS_1 if old else {name: kind for name, kind in columns.items() if name != INFLUENCE}
             moves = kept_columns(body) if INFLUENCE in columns else []
             table = body.read(columns=[*wanted, *moves])
-        rows = table.to_pandas()
-        moved = influences(rows, file) if INFLUENCE in columns else None
-        rows = rows[list(wanted)].astype(wanted)
+        rows = table.select(list(wanted)).to_pandas().astype(wanted)
         if old:
             rows, facts = upgraded(rows, facts), upgraded_facts(facts)
-        if moved is not None:
-            rows[INFLUENCE] = moved
+        if INFLUENCE in columns:
+            rows[INFLUENCE] = influences(table, file)
         return rows, {"unit": file.stem, **facts}
     except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
         why = str(reason).splitlines()[0].rstrip(".")
@@ -68,20 +66,20 @@ def kept_columns(body: pq.ParquetFile) -> list[str]:
     return [name for name in _KEPT if name in body.schema_arrow.names]
 
 
-def influences(table: pd.DataFrame, file: Path) -> NDArray[np.object_]:
+def influences(table: pa.Table, file: Path) -> NDArray[np.object_]:
     """An `Influence` or None for each row, from the columns `inputs` and `influence` where they were read.
 
     Rows that do not say which inputs they are of are paired with those of the same file alone.
     """
-    if INFLUENCE not in table:
-        return objects([None] * len(table))
-    each = zip(table[_INPUTS], table[INFLUENCE], strict=True)
-    return objects(
-        None
-        if moves is None
-        else Influence(float(moves[0]), float(moves[1]), moves[2:].astype(np.float64), inputs or str(file))
-        for inputs, moves in each
-    )
+    found = np.full(len(table), None)
+    if INFLUENCE in table.column_names:
+        there = np.flatnonzero(table[INFLUENCE].is_valid())
+        held = table.select(_KEPT).take(there).combine_chunks()
+        numbers = held[INFLUENCE].to_numpy()
+        for at, inputs, moves in zip(there, held[_INPUTS].to_pylist(), numbers, strict=True):
+            each = moves.astype(np.float64)
+            found[at] = Influence(float(each[0]), float(each[1]), each[2:], inputs or str(file))
+    return found
 
 
 class NotKeptError(IsoscopeError):

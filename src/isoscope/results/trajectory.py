@@ -12,16 +12,16 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.row import COLUMNS, INFLUENCE, objects
+from isoscope.results.row import COLUMNS, INFLUENCE
 from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded
 from isoscope.results.store import RunFolder, arrow_table, influences, kept_columns, schema_of
 
@@ -66,18 +66,15 @@ class Trajectory:
         """The rows of these measures, of heads, of sites, or of both, at these steps or at all.
 
         All are of one model, the run's title, whatever a checkpoint is called; `unit` is a further column.
-        Fewer `columns` take less memory. `influence` are the steps whose rows can be
-        paired: of all steps it would be as much again as the rows.
+        Fewer `columns` take less memory. `influence` are the steps whose rows can be paired: of all steps it
+        would be as much again as the rows.
         """
-        parts, moved, units = (
-            list[pa.Table](),
-            list[Any](),
-            [unit for unit, step in self.step_of.items() if only is None or step in only],
-        )
+        parts, moved = list[pa.Table](), list[NDArray[np.object_]]()
+        units = [unit for unit, step in self.step_of.items() if only is None or step in only]
         for unit in units:
             file = self.folder.file_of(unit)
             part = read_part(file, measures, heads, influence=self.step_of[unit] in influence)
-            moved.append(influences(part.to_pandas(), file) if influence else objects(()))
+            moved.append(influences(part, file))
             parts.append(part.select(list(columns)))
         kinds = {name: COLUMNS[name] for name in columns}
         if not parts:

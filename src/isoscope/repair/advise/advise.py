@@ -88,9 +88,8 @@ def _read(
     """Rows of vectors under one name, and the nearest of each; `before` is who was so before a repair."""
     measures = (*GEOMETRY, "mean_norm") if name == BEFORE else GEOMETRY
     seen = describe(half.points, sequence=half.unit if sequences else None, measures=measures, name=name)
-    moved = {
-        CLAIM: moves_of_cosine(half.points, half.unit)
-    }  # a repair changes the keys of vectors, not units
+    # a repair changes vectors and with them their keys, but not their units
+    moved = {CLAIM: moves_of_cosine(half.points, half.unit)}
     rows = [
         replace(row, kind=site.kind, layer=site.layer, influence=moved.get(row.measure))
         for row in seen.rows()

@@ -65,9 +65,13 @@ class Observation:
         """A reading that says which inputs it is of, where they are known: those are paired."""
         if reading.influence is None or not self.inputs:
             return reading
+        return replace(reading, influence=replace(reading.influence, inputs=self._what))
+
+    @cached_property
+    def _what(self) -> str:
+        """Which sequences were read and what of them counts, in sixteen hex digits."""
         what = repr((self.inputs, self.facts.get("counting"))).encode()
-        inputs = hashlib.blake2b(what, digest_size=8).hexdigest()
-        return replace(reading, influence=replace(reading.influence, inputs=inputs))
+        return hashlib.blake2b(what, digest_size=8).hexdigest()
 
     def points(self, most: int = MOST) -> pd.DataFrame:
         """The points of pictures, at most so many: of each head of attention, its queries and keys."""
