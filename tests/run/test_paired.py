@@ -51,11 +51,15 @@ def checkpoint(
     label = torch.arange(len(keys)).repeat_interleave(LENGTH)
     seen = Vectors.see(points.reshape(-1, WIDTH), label, keys)
     found = {m.name: m.reading({s: s.of(seen) for s in m.stats}, {}) for m in choose(MEASURES)}
+    return {**found, "attention": of_heads(points[:, :HEADS, 0], keys)}
+
+
+def of_heads(values: Tensor, keys: Tensor) -> Reading:
+    """The mean over heads of a number per sequence and head, as of attention."""
     group = torch.nn.functional.one_hot(keys % GROUPS, GROUPS).double().T
     size = group.sum(1)[:, None].expand(-1, HEADS)
-    of_heads = left(group @ points[:, :HEADS, 0]) / left(size)
-    found["attention"] = per_head(of_heads, size.sum(0).numpy(), size=size, sequences=group.sum(1))[0]
-    return found
+    found = left(group @ values) / left(size)
+    return per_head(found, size.sum(0).numpy(), size=size, sequences=group.sum(1))[0]
 
 
 def pairs_of(
@@ -90,6 +94,20 @@ def test_chance_is_no_change(number: int, sequences: int, shared: float, mean: f
         assert sum(by.excludes(0) for by in changes) <= most(number), name
         if (mean, sequences) == (2.0, 48):
             assert {by.tag for by in changes} == {PAIRED}
+
+
+@pytest.mark.parametrize(("number", "share"), [(60, 0.9), *nightly((600, 0.8), (600, 0.99))])
+def test_a_part_of_the_sequences_is_paired_with_all(number: int, share: float) -> None:
+    """As attention without the mean query, which is read on the sequences with the smallest keys."""
+    source, wrong = torch.Generator().manual_seed(0), 0
+    for _ in range(number):
+        keys = mix(torch.randint(0, 2**60, (256,), generator=source))
+        one, noise = torch.randn(2, 256, HEADS, generator=source, dtype=torch.float64)
+        other, few = share * one + (1 - share**2) ** 0.5 * noise, keys.argsort()[:64]
+        by = paired(of_heads(one, keys), of_heads(other[few], keys[few]))
+        assert by.tag == PAIRED
+        wrong += by.excludes(0)
+    assert wrong <= most(number)
 
 
 @pytest.mark.parametrize("number", [20, *nightly(300)])

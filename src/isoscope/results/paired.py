@@ -2,7 +2,8 @@
 
 Two readings of the same sequences share most of their noise, so two intervals may overlap where the change is
 sure. Left out group by group, both move together: the error of the difference is that of the differences.
-Readings of other inputs, or of folders that do not keep what groups do, are taken as independent.
+That also holds where one of them is of a part of the sequences. Readings of other inputs, or of folders that
+do not keep what groups do, are taken as independent.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from isoscope.results.reading import Reading
 
@@ -111,13 +110,5 @@ def frame(rows: Iterable[Row], *, influence: bool = False) -> pd.DataFrame:
         as_type: Any = kind
         arrays[name] = np.array(values, kind) if kind == "float64" else pd.array(values, dtype=as_type)
     if influence:
-        arrays[INFLUENCE] = objects(row.influence for row in rows)
+        arrays[INFLUENCE] = np.array([row.influence for row in rows], object)
     return pd.DataFrame(arrays, copy=False)
-
-
-def objects(items: Iterable[object]) -> NDArray[np.object_]:
-    """An array of objects as they are, whatever their own shape."""
-    every = list(items)
-    found = np.empty(len(every), object)
-    found[:] = every
-    return found

@@ -23,13 +23,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
 from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.source import Model
-from isoscope.results.row import frame, objects
+from isoscope.results.row import frame
 from isoscope.run.monitor.alarms import ALARMS, Alarm, AlarmFunction, AlarmRaised
 from isoscope.run.monitor.gradients import EXPLANATIONS, Gradients
 from isoscope.run.monitor.kept import Kept, Unit
@@ -299,7 +300,7 @@ class Monitor:
         }
         points = seen.points(self._points) if self._points else None
         self._latest = rows
-        moved = objects(row.influence for row in found)
+        moved = np.array([row.influence for row in found], object)
         return Unit(step, rows, facts, points=points, influence=moved), alarms
 
     def _budgeted(self) -> dict[str, object]:
