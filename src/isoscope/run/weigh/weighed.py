@@ -90,13 +90,13 @@ class Weighed:
         named = set(self.frame()["measure"])
         measures = [measure for measure in weight_measures() if measure.name in named]
         told = {name: words for name, words in EXPLANATIONS.items() if name in named}
-        rows, known = self.frame(), self.known()
+        rows, known = frame(self.found, influence=True), self.known()
         return write_page(path, "weights", self.model, measures, rows, known, self.points(), told)
 
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of
 
-        return html_of(self.frame(), self.notes())
+        return html_of(frame(self.found, influence=True), self.notes())
 
 
 def weight_measures() -> tuple[Measure, ...]:
