@@ -1,14 +1,15 @@
 """A key for every sequence: a hash of its content and the seed, never of when it arrived.
 
-Keys decide the jackknife group and the half a sequence falls into, so that results do not depend on
-the batch size or on the order of the data.
+Keys decide which sequences and positions are sampled, so that results do not depend on the batch size or on
+the order of the data. The jackknife group and the half a sequence falls into are decided by its unit: what it
+was cut from, such as a document or a speaker. A sequence that shares its unit with no other is a unit itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,23 @@ def content_keys(rows: Tensor, seed: int) -> Tensor:
     sums = [_mix(part ^ place).sum(axis=1) for part in parts]
     total = np.concatenate(sums or [np.zeros(0, np.uint64)])
     return torch.from_numpy((_mix(total) >> np.uint64(2)).astype(np.int64))
+
+
+def plain_labels(labels: Iterable[object]) -> list[object]:
+    """Labels as Python's own numbers and strings, whatever they came as."""
+    return [label.item() if isinstance(label, Tensor | np.generic) else label for label in labels]
+
+
+def unit_keys(labels: Iterable[object], keys: Tensor, often: Mapping[object, int] | None = None) -> Tensor:
+    """A hash of each label, [s]: the units of sequences with these keys [s].
+
+    `often` is how often labels occur in all the data, where that is known. A sequence that is alone under its
+    label stands for itself, by its own key.
+    """
+    named, often = plain_labels(labels), often or {}
+    hashed = {label: int(content_hash([repr(label).encode()]), 16) >> 2 for label in set(named)}
+    units = [key if often.get(n) == 1 else hashed[n] for n, key in zip(named, keys.tolist(), strict=True)]
+    return torch.tensor(units, dtype=torch.int64)
 
 
 def content_hash(parts: Iterable[bytes]) -> str:

@@ -42,6 +42,7 @@ def ratio(
         null=None if null is None else array(null).sum(0) / rows[0],
         size=bottom,
         sequences=record.sequences,
+        joint=record.joint,
         bounds=bounds,
         why=why,
     )
@@ -82,7 +83,7 @@ def read_sink_mass(record: Rows) -> tuple[Reading, ...]:
 def _largest_score(record: Rows) -> tuple[Reading, ...]:
     count = array(record.count).sum(0)
     score = np.where(count == 0, math.nan, array(record.score))
-    found = per_head(score[None], count, size=record.count, sequences=record.sequences)
+    found = per_head(score[None], count, size=record.count, sequences=record.sequences, joint=record.joint)
     if not found[0].note:  # of a layer, the largest of its heads
         best = max(reading.value for reading in found[1:] if not math.isnan(reading.value))
         return Reading(best, found[0].n), *found[1:]

@@ -20,14 +20,15 @@ def per_head(
     null: Array | None = None,
     size: Tensor,
     sequences: Tensor,
+    joint: Tensor,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     why: str = "no row that counts",
 ) -> tuple[Reading, ...]:
     """Readings of a number of every head: the layer's, then one a head; n [h] and `null` [h] go with it.
 
     `found` [1 + G, h] is the number over all sequences, then with each group of them left out; [1, h] where
-    there is to be no interval. `size` [G, h] and `sequences` [G] are the groups'. Heads without a number are
-    left out of the layer's.
+    there is to be no interval. `size` [G, h] and `sequences` [G] are the groups', and `joint` sequences share
+    their unit with others. Heads without a number are left out of the layer's.
     """
     found = np.where(np.isfinite(found), found, math.nan)
     known = ~np.isnan(found[0])
@@ -42,7 +43,7 @@ def per_head(
     every = with_layer(found)
     low = high = nothing = np.full_like(every[0], math.nan)
     note = ""
-    if len(every) > 1 and not enough(array(sequences)):
+    if len(every) > 1 and not enough(array(sequences), joint):
         note = FEW
     elif len(every) > 1:
         low, high = Groups.of(array(size).mean(1, keepdims=True)).interval(every)

@@ -62,6 +62,7 @@ def _pairs(
         null=np.zeros(heads),
         size=record.query.count,
         sequences=record.query.sequences.amax(1),
+        joint=record.query.joint,
         bounds=(low, -low),
         why="a mean is zero",
     )

@@ -21,7 +21,7 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
     if sequences == 0:
         return undefined(n, "needs a sequence of 2 vectors that are not zero")
     value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
-    if not enough(each.sequences):
+    if not enough(each.sequences, each.joint):
         return Reading(value, n, null, note=FEW)
     ends = Groups.of(array(each.sequences)).interval(_means(each))
     return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0))
@@ -41,7 +41,7 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
     if math.isnan(raw.value) or math.isnan(base.value):
         return undefined(raw.n, raw.note or base.note)
     value = raw.value - base.value
-    if not enough(each.sequences):
+    if not enough(each.sequences, each.joint):
         return Reading(value, raw.n, raw.null, note=FEW)
     apart = _means(each) - directions.sums.left_out.between
     low, high = map(float, Groups.of(array(each.sequences)).interval(apart))

@@ -16,7 +16,7 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import SPLIT
 from isoscope.kernels.row_totals.totals import split_totals
-from isoscope.stats.heads import Positions, members
+from isoscope.stats.heads import Positions
 from isoscope.stats.rows import Rows
 
 
@@ -63,7 +63,7 @@ class Counterfactual:
             rows=Rows.of_rows(seen.rows, where),
             without=Rows.of_rows(seen.without, where),
             random=Rows.of_rows(seen.random, where),
-            **dict(zip(SPLIT, members(where.key) @ split, strict=True)),
+            **dict(zip(SPLIT, where.member @ split, strict=True)),
         )
 
     def merge(self, other: Self) -> Self:

@@ -1,9 +1,11 @@
 """95 % intervals by the jackknife that leaves out a group of whole sequences at a time.
 
-Groups differ in size, so the unequal form is used (Busing, Meijer & van der Leeden 1999), with the t
-quantile of G−1 degrees, G the number of groups of equal size that would weigh the same: with G all groups,
-ragged sequences cover .82 to .88 instead of .95. Fewer than 8 sequences give none: the quantile would be
-a guess about tails. Intervals of many numbers over the same groups are taken at once.
+Groups differ in size, so the unequal form is used (Busing, Meijer & van der Leeden 1999), with the t quantile
+of G−1 degrees, G the number of groups of equal size that would weigh the same: with G all groups, ragged
+sequences cover .82 to .88 instead of .95. Fewer than 8 sequences give none: the quantile would be a guess
+about tails. Sequences that share a unit, such as a document, are in one group. How many units there are is
+then not known, since those of a unit may come in different batches, and 8 groups are asked for. Intervals of
+many numbers over the same groups are taken at once.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Array = NDArray[np.float64]
 
 LEAST_SEQUENCES, LEAST_GROUPS = 8, 5
 LEVEL = 0.95
-FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
+FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences, or groups of documents"
 quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # 0/0 is NaN, and who reads it says why
 
 
@@ -121,11 +123,15 @@ def _weighed(sizes: bytes, shape: tuple[int, ...]) -> Groups:
     return Groups(used, odds, used / (odds * number), quantile)
 
 
-def enough(sequences: Tensor | Array) -> bool:
-    """Whether the groups [G] hold sequences enough for an interval; equal sequences share a group."""
-    return bool(have_enough(sequences))
+def enough(sequences: Tensor | Array, joint: Tensor | float = 0) -> bool:
+    """Whether the groups [G] hold units enough for an interval; equal sequences share a group.
+
+    `joint` is how many sequences share their unit with others.
+    """
+    return bool(have_enough(sequences, joint))
 
 
-def have_enough(sequences: Any) -> Any:
-    """The same of many clouds at once, [G, m] to [m]."""
-    return (sequences.sum(0) >= LEAST_SEQUENCES) & ((sequences > 0).sum(0) >= LEAST_GROUPS)
+def have_enough(sequences: Any, joint: Tensor | float = 0) -> Any:
+    """Whether the groups of many clouds side by side hold enough, [G, m] to [m]."""
+    groups = (sequences > 0).sum(0)
+    return ((groups if joint > 0 else sequences.sum(0)) >= LEAST_SEQUENCES) & (groups >= LEAST_GROUPS)

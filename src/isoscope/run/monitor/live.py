@@ -63,13 +63,14 @@ class _Running:
     """The batch of the forward that runs; none outside of one."""
 
     def __init__(self, probe: Probe, folder: Folder) -> None:
-        self.folder, self.axis = folder, probe.found.input_axis
+        self.folder, self.axis, self.counting = folder, probe.found.input_axis, probe.counting
         self.sites = set(probe.sites)
         self.batch: Batch | None = None
         self.seen = 0
 
     def begin(self, module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        self.batch = as_batch(_given(module, inputs, keywords), seed=0, batch_axis=self.axis)
+        batch = as_batch(_given(module, inputs, keywords), seed=0, batch_axis=self.axis)
+        self.batch = self.counting.apply(batch, self.axis)
 
     def end(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.batch = None

@@ -57,7 +57,8 @@ class Monitor:
     """Rows of a training run, step by step; use as a context manager, or close it at the end.
 
     A step is the number of updates done before the look: step 0 is the model as it was initialised.
-    `probe` is batches as `observe` takes them, read once. `every` is a number of steps, a function
+    `probe` is batches as `observe` takes them, read once, of which `skip_first` and `skip_special` say what
+    counts, as there. `every` is a number of steps, a function
     step → bool, or None for the default, dense at first. `out` is a run folder; a folder of the same question
     is taken up, and steps that it has are not measured again. `budget` is the share of training time that
     looking may add: steps are passed over to stay inside. `steps`, the updates that the run will have, lets
@@ -78,6 +79,8 @@ class Monitor:
         layers: str = "*",
         heads: bool = True,
         counterfactual: bool = False,
+        skip_first: bool | None = None,
+        skip_special: bool | None = None,
         budget: float | None = 0.02,
         steps: int | None = None,
         alarms: Iterable[AlarmFunction] = ALARMS,
@@ -110,6 +113,8 @@ class Monitor:
                 layers=layers,
                 heads=heads,
                 counterfactual=counterfactual,
+                skip_first=skip_first,
+                skip_special=skip_special,
                 pictures=points > 0,
             )
             self._share = self._ranks.share(self._probe.batches, whole=self._probe.whole)

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, as_batch
+from isoscope.data.counting import Counting
+from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
 from isoscope.measures.table import choose
 from isoscope.models.attention.tap import Learnt
-from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
@@ -27,7 +28,16 @@ from isoscope.run.near import near
 from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
-from isoscope.run.observe.observe import look, offered_by, refuse_nothing, refuse_without_attention, stats_of
+from isoscope.run.observe.observe import (
+    as_batches,
+    counting_of,
+    look,
+    offered_by,
+    refuse_nothing,
+    refuse_without_attention,
+    stats_of,
+    told_counting,
+)
 from isoscope.sites import Site, select
 from isoscope.stats.counterfactual import Counterfactual
 
@@ -55,6 +65,9 @@ class Probe:
     heads: bool
     shapes: Shapes
     pictures: bool
+    counting: Counting
+    counted: Mapping[str, str] | None = None  # by which policy; None where batches say it themselves
+    notes: tuple[str, ...] = ()
     learnt: Learnt = field(default_factory=Learnt)
 
     @property
@@ -76,6 +89,7 @@ class Probe:
             "sites": [str(site) for site in self.sites],
             "measures": [measure.name for measure in self.measures],
             "heads": self.heads,
+            **({} if self.counted is None else {"counting": dict(self.counted)}),
         }
 
     def folder(self) -> Folder:
@@ -96,18 +110,27 @@ def take_up(
     heads: bool,
     counterfactual: bool,
     pictures: bool,
+    skip_first: bool | None = None,
+    skip_special: bool | None = None,
 ) -> Probe:
     """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
     choose(measures)  # a name that does not exist is told before anything runs
     _refuse_probe(given)
-    items = list(_copies(open_data(given, source, seed=0) if isinstance(given, str) else given))
+    read = isinstance(given, str | Data)
+    opened = (
+        as_batches(given, source, 0, skip_first=skip_first, skip_special=skip_special) if read else given
+    )
+    items = list(_copies(opened))
     if not items:
         raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")
     found = look(source, items[0])
     weight = next(source.module.parameters(), None)
     batches = []
+    counting = counting_of(source, skip_first=skip_first, skip_special=skip_special)
+    said, remark = told_counting(opened, items[0], counting, found.input_axis)
     for item in items:
         batch = as_batch(item, seed=0, batch_axis=found.input_axis)
+        batch = batch if isinstance(item, Batch) else counting.apply(batch, found.input_axis)
         batches.append(
             batch.as_floats(weight.dtype) if isinstance(item, Batch) and weight is not None else batch
         )
@@ -118,7 +141,8 @@ def take_up(
         chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
     refuse_without_attention(chosen, found, measures)
     refuse_nothing(chosen, sites, layers)
-    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module), pictures)
+    about = heads, shapes_of(source.module), pictures, counting, said, remark
+    return Probe(tuple(batches), sites, chosen, found, *about)
 
 
 def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 0) -> Observation:
@@ -152,7 +176,7 @@ def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
         revision=source.revision,
         step=source.step,
         facts={**source.facts(), **folder.facts},
-        remarks=tuple(folder.remarks()),
+        remarks=(*probe.notes, *folder.remarks()),
         not_kept=folder.kept.not_kept,
         heads=probe.heads,
     )

@@ -60,11 +60,15 @@ class Near:
     """
 
     def __init__(self, batch: Batch, device: torch.device | None) -> None:
+        self._joint = batch.joint
         if device is not None:
             counts, spoken = (
                 None if x is None else sent(x, device) for x in (batch.counts, batch.decoder_counts)
             )
-            batch = replace(batch, counts=counts, keys=sent(batch.keys, device), decoder_counts=spoken)
+            units = None if batch.units is None else sent(batch.units, device)
+            batch = replace(
+                batch, counts=counts, keys=sent(batch.keys, device), units=units, decoder_counts=spoken
+            )
         self.batch = batch
         self._known: dict[tuple[object, ...], tuple[Positions, str]] = {}
 
@@ -77,7 +81,7 @@ class Near:
             if batch.patches is not None and size == sequences:
                 real = torch.arange(length, device=counts.device) >= tokens_before(length, batch.patches)
                 counts = counts & real
-            found = Positions(_of_windows(counts, sequences), batch.keys), remark
+            found = self._positions(counts), remark
             if by_mask:
                 return found
             self._known[kind] = found
@@ -88,8 +92,12 @@ class Near:
         kind = "keys", size, length
         if kind not in self._known:
             counts, *_ = _counted(self.batch.counts, replace(attended, mask=None), size, length)
-            self._known[kind] = Positions(_of_windows(counts, len(self.batch)), self.batch.keys), ""
+            self._known[kind] = self._positions(counts), ""
         return self._known[kind][0]
+
+    def _positions(self, counts: Tensor) -> Positions:
+        batch = self.batch
+        return Positions(_of_windows(counts, len(batch)), batch.keys, batch.units, self._joint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +281,7 @@ class AtPositions:
         means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
         b, h, length, width = means.shape
         apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
-        return apart, others[:, None], Positions(counts & (others >= LEAST - 1), positions.key)
+        return apart, others[:, None], replace(positions, counts=counts & (others >= LEAST - 1))
 
 
 def _finite_queries(query: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:

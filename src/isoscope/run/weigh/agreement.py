@@ -97,7 +97,7 @@ def walk_readings(walked: Walked) -> Readings:
     value, pairs = walked.spread.slope, int(walked.spread.pairs[:1].sum())
     if not math.isfinite(value):
         return {"walk_slope": (undefined(pairs, "too few positions in a row count"),)}
-    if not enough(walked.sequences):
+    if not enough(walked.sequences, walked.joint):
         return {"walk_slope": (Reading(value, pairs, 0.0, note=FEW),)}
     size = torch.tensor([float(one.pairs[:1].sum()) for one in walked.spreads])
     low, high = jackknife(value, walked.slopes_without(), size)

@@ -81,6 +81,7 @@ class FinalNorm:
             batch.keys,
             position=counted.position,
             token=counted.token,
+            units=batch.units,
             device=points.device,
         )
         new = NormRecords.of(self.norm, self.changes, points, places)

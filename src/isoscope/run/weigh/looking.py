@@ -35,20 +35,22 @@ class Walked:
     increments: Increments
     spreads: tuple[WalkSpread, ...]  # one a group
     sequences: Tensor  # [G] with at least one step
+    joint: int = 0  # sequences that share their unit with others
 
     @classmethod
-    def of(cls, inputs: Tensor, counts: Tensor, keys: Tensor) -> Walked:
-        """Fold inputs [b, t, d], which of them count [b, t], and the key of each sequence [b]."""
+    def of(cls, inputs: Tensor, counts: Tensor, units: Tensor, joint: int = 0) -> Walked:
+        """Fold inputs [b, t, d], which of them count [b, t], and the unit of each sequence [b]."""
         counts = counts & inputs.isfinite().all(-1)
-        group = (keys % GROUPS).cpu()
+        group = (units % GROUPS).cpu()
         steps = (counts[:, 1:] & counts[:, :-1]).any(1).cpu()
         sequences = torch.bincount(group[steps], minlength=GROUPS)
-        return cls(Increments.of(inputs, counts), _spreads(inputs, counts, group), sequences)
+        return cls(Increments.of(inputs, counts), _spreads(inputs, counts, group), sequences, joint)
 
     def merge(self, other: Walked) -> Walked:
         """The record of both streams."""
         spreads = tuple(one.merge(two) for one, two in zip(self.spreads, other.spreads, strict=True))
-        return Walked(self.increments.merge(other.increments), spreads, self.sequences + other.sequences)
+        sequences, joint = self.sequences + other.sequences, self.joint + other.joint
+        return Walked(self.increments.merge(other.increments), spreads, sequences, joint)
 
     @property
     def spread(self) -> WalkSpread:
@@ -116,7 +118,8 @@ class Localiser:
             return
         inputs = inputs.to(home(inputs.device))
         counts = self._counts(step.site, inputs.shape).to(inputs.device)
-        new = Walked.of(inputs, counts, self._batch.keys.to(inputs.device))
+        batch = self._batch
+        new = Walked.of(inputs, counts, batch.keys if batch.units is None else batch.units, batch.joint)
         self.walks[step.site] = self.walks[step.site].merge(new) if step.site in self.walks else new
 
     def attends(self, site: Site, shown: Attended) -> None:

@@ -171,7 +171,7 @@ def _of_mean(
     value = float(read(sums.mean, shift))
     if not math.isfinite(value):
         return undefined(sums.n, "the bias or the mean is zero")
-    if not enough(sums.sequences):
+    if not enough(sums.sequences, sums.joint):
         return Reading(value, sums.n, null, note=FEW)
     rest = (sums.total.sum(0) - sums.total) / (sums.count.sum() - sums.count)[:, None]
     low, high = jackknife(value, read(rest, shift), sums.count)
