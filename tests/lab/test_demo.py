@@ -48,7 +48,12 @@ def test_rows_loss_and_pictures_of_every_step(plan: demo.Demo, tmp_path: Path) -
         if step not in plan.steps:
             continue
         seen = isoscope.observe(
-            Model(model, demo.NAME, step=step), [held.inputs], measures=FEW, heads=True, counterfactual=True
+            Model(model, demo.NAME, step=step),
+            [held.inputs],
+            measures=FEW,
+            heads=True,
+            counterfactual=True,
+            skip_first=False,
         ).frame()
         own = rows[(rows.step == step) & (rows.kind != "training")].reset_index(drop=True)
         pd.testing.assert_frame_equal(own.drop(columns="run"), seen.drop(columns="run"))

@@ -22,6 +22,7 @@ FRAMES = {"both": "[CLS] $A [SEP]", "bos": "[CLS] $A", "none": "$A"}
 
 EVERY = {"skip_first": False, "skip_special": False}  # every position that is no padding counts
 
+
 def tokenizer(frame: str = "both", longest: int | None = None) -> transformers.PreTrainedTokenizerFast:
     """One token a byte, with the special tokens of `frame` around every text."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())

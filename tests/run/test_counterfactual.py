@@ -181,7 +181,7 @@ def test_a_bias_of_positions_stays_in_the_scores_and_out_of_the_drift() -> None:
             stack.block[0].layer[0].SelfAttention.relative_attention_bias.weight.mul_(8)
     given = tiny.ids(4, 15)
     given = {"input_ids": given["input_ids"], "decoder_input_ids": given["input_ids"].flip(0)}
-    found = table(isoscope.observe(module, [given], layers="*attention.*", heads=True))
+    found = table(isoscope.observe(module, [given], layers="*attention.*", heads=True, **tiny.EVERY))
     encoder, decoder = module.encoder.block[0].layer, module.decoder.block[0].layer
     first, own, across = encoder[0].SelfAttention, decoder[0].SelfAttention, decoder[1].EncDecAttention
     for site, part, causal in (

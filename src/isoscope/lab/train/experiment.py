@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from isoscope.data.batch import Batch, as_batch
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.lab.choice import chosen
 from isoscope.lab.model import cnn, transformer
@@ -151,12 +152,15 @@ class Underway:
                 progress(step, self.training.recipe.steps)
 
 
-def probe_of(lesson: Lesson) -> list[Tensor]:
-    """What a model is looked at with: batches of what is held out."""
-    return list(torch.split(lesson.held.inputs[:HELD], BATCH))
+def probe_of(lesson: Lesson, most: int = HELD, size: int = BATCH) -> list[Batch]:
+    """What a model is looked at with: batches of what is held out, of which every position counts.
+
+    The tasks have no special token, and what stands at position 0 is learnt like the rest.
+    """
+    return [as_batch(some, seed=0) for some in torch.split(lesson.held.inputs[:most], size)]
 
 
-def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
+def watched(model: nn.Module, probe: list[Batch]) -> list[str]:
     """The measures that can be read of a model: those of attention where it attends."""
     attends = bool(look(Model(model, "model"), probe[0]).attention)
     return [measure.name for measure in choose(WATCHED) if attends or measure.at != "attention"]

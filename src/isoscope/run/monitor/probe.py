@@ -117,9 +117,7 @@ def take_up(
     choose(measures)  # a name that does not exist is told before anything runs
     _refuse_probe(given)
     read = isinstance(given, str | Data)
-    opened = (
-        as_batches(given, source, 0, skip_first=skip_first, skip_special=skip_special) if read else given
-    )
+    opened = as_batches(given, source, 0, skip_first=skip_first, skip_special=skip_special) if read else given
     items = list(_copies(opened))
     if not items:
         raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")

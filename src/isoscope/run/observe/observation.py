@@ -24,8 +24,11 @@ from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.run.page import PAGE, write_page
 from isoscope.sites import Site
 from isoscope.stats.base import Stat
+from isoscope.stats.centre import Centre
 from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.directions import Directions
 from isoscope.stats.mass import Mass
+from isoscope.stats.rows import Rows
 
 Records = Mapping[type[Stat], Stat]
 
@@ -61,13 +64,9 @@ class Observation:
         return points_frame(pictures(self.records, most))
 
     def notes(self) -> list[str]:
-        """What a reader must know: remarks of the run, vectors that could not be used, heads not drawn."""
-        told = [*self.remarks, *filter(None, [heads_left_out(self.records)])]
-        for site, _, measure, reading in self._readings:
-            if measure == "not_finite" and reading.value > 0:
-                bad = f"{reading.value:.0f} of {reading.n} vectors"
-                told.append(f"{site}: {bad} have NaN or Inf, or overflow, and are left out")
-        return told
+        """What a reader must know: remarks of the run, what could not be used, heads not drawn."""
+        lost = (f"{site}: {words}" for site, held in self.records.items() for words in _lost(held))
+        return [*self.remarks, *filter(None, [heads_left_out(self.records)]), *lost]
 
     def known(self) -> dict[str, object]:
         """The facts with the notes: what a run keeps beside the rows."""
@@ -144,6 +143,18 @@ class Observation:
         if not set(measure.stats) <= records.keys():
             return (undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN),)
         return measure.readings(records, others)
+
+
+def _lost(held: Records) -> Iterator[str]:
+    """What was left out at a site, whichever measures were asked for."""
+    centre, directions, rows = (held.get(kind) for kind in (Centre, Directions, Rows))
+    if isinstance(centre, Centre) and (bad := int(centre.not_finite)):
+        yield f"{bad} of {centre.sums.n + bad} vectors have NaN or Inf, or overflow, and are left out"
+    if isinstance(directions, Directions) and (bad := int(directions.zeros)):
+        yield f"{bad} of {directions.sums.n + bad} vectors are zero: cosines leave them out"
+    if isinstance(rows, Rows) and (bad := int(rows.not_finite.sum())):
+        every = bad + int(rows.count.sum() + rows.unseeing.sum())
+        yield f"{bad} of {every} rows have scores with NaN or Inf, and are left out"
 
 
 _NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"

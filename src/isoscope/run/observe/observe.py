@@ -33,6 +33,9 @@ from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site, select
 from isoscope.stats.base import Stat
+from isoscope.stats.centre import Centre
+from isoscope.stats.directions import Directions
+from isoscope.stats.rows import Rows
 from isoscope.stats.seen import Vectors
 
 Progress = Callable[[int, int | None], None]
@@ -309,8 +312,12 @@ def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> s
 
 
 def stats_of(measures: Iterable[Measure]) -> list[type[Stat]]:
-    """The records that these measures read, each once."""
-    return list(dict.fromkeys(stat for measure in measures for stat in measure.stats))
+    """The records that these measures read, each once, and those that know what could not be used."""
+    measures = list(measures)
+    found = dict.fromkeys(stat for measure in measures for stat in measure.stats)
+    places = {measure.at for measure in measures}
+    beside = {"layer": (Centre, Directions), "attention": (Rows,)}
+    return list(found | dict.fromkeys(stat for at in beside if at in places for stat in beside[at]))
 
 
 def _labels(cloud: Tensor, keys: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
@@ -358,8 +365,8 @@ def as_batches(
     """Batches from an address, or as they are given."""
     if isinstance(data, Data) and (skip_first, skip_special) != (None, None):
         raise IsoscopeError(
-            "skip_first and skip_special are for batches and addresses; this data was read with its own policy, "
-            "which isoscope.text takes as first= and special=."
+            "skip_first and skip_special are for batches and addresses; this data has its own policy, which "
+            "isoscope.text takes as first= and special=."
         )
     if not isinstance(data, str):
         if isinstance(data, Sized) and len(data) == 0:
