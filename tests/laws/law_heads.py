@@ -42,13 +42,15 @@ class Scene:
     mean: Tensor | None = None
     random: Tensor | None = None
     behind: Tensor | None = None
+    units: Tensor | None = None
 
     def take(self, which: Iterable[int]) -> Scene:
         """Some of the sequences."""
         some = torch.tensor(list(which), dtype=torch.long)
         mask = self.mask if self.mask is None or len(self.mask) == 1 else self.mask[some]
         parts = {name: getattr(self, name)[some] for name in ("query", "keys", "counts", "key")}
-        return replace(self, **parts, mask=mask)
+        units = None if self.units is None else self.units[some]
+        return replace(self, **parts, mask=mask, units=units)
 
     @property
     def attended(self) -> Attended:
@@ -68,13 +70,13 @@ class Scene:
     @cached_property
     def heads(self) -> Heads:
         """What the records of rows, queries and keys are folded of."""
-        batch = Batch(self.query[:, 0], self.counts, self.key)
+        batch = Batch(self.query[:, 0], self.counts, self.key, units=self.units)
         return see_heads(self.attended, see_positions(self.attended, Near(batch, None), decoder=False))
 
     @cached_property
     def told(self) -> Heads:
         """The same, of attention that weighs its keys by a sigmoid, and tells so."""
-        batch = Batch(self.query[:, 0], self.counts, self.key)
+        batch = Batch(self.query[:, 0], self.counts, self.key, units=self.units)
         attended = replace(self.attended, scores=self.scores, weights_of=torch.sigmoid)
         return see_heads(attended, see_positions(attended, Near(batch, None), decoder=False))
 

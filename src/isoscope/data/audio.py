@@ -101,11 +101,14 @@ class Sounds:
             "seconds": round(sum(map(len, self.clips)) / self.rate, 3),
             "counting": {"frames beyond the recording": "left out"}
             | ({"start token of the decoder": "left out"} if self.speak else {}),
-            "units": {"unit": "speaker", "number": len(set(self.speakers))}
-            if any(self.speakers)
-            else {"unit": "recording", "number": self.size},
+            **({"units": self._told_units} if any(self.speakers) else {}),
             "seed": self.seed,
         }
+
+    @property
+    def _told_units(self) -> dict[str, object]:
+        alone = self.speakers.count("")
+        return {"unit": "speaker", "number": len({*self.speakers} - {""}) + alone}
 
 
 def sounds(

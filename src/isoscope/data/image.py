@@ -68,7 +68,7 @@ class Images:
         return {
             "data": self.address, "data_hash": digest, "sequences": self.size,
             "counting": {"class and register tokens": "counted" if self.special else "left out"},
-            "units": {"unit": "picture", "number": self.size}, "seed": self.seed
+            "seed": self.seed
         }  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from isoscope.geometry import cosine
 from isoscope.measures.base import Measure, side_by_side, undefined
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Contributions, Directions
-from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.sums import Sums
 
@@ -48,7 +47,7 @@ def mean_cosines_between(sums: Sums) -> tuple[Reading, ...]:
         low=np.where(of.enough, np.maximum(low, -1.0), math.nan),
         high=np.where(of.enough, np.minimum(high, 1.0), math.nan),
         notes=[
-            "needs 2 sequences" if math.isnan(each) else "" if enough else FEW
+            "needs 2 sequences" if math.isnan(each) else "" if enough else of.few
             for each, enough in zip(np.ravel(value), np.ravel(of.enough), strict=True)
         ],
     )

@@ -17,7 +17,7 @@ from isoscope.geometry import drift
 from isoscope.measures.base import Measure, side_by_side, undefined
 from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
-from isoscope.stats.intervals import FEW, Array, left, quiet
+from isoscope.stats.intervals import Array, left, quiet
 from isoscope.stats.sums import LeftOut, Sums
 
 _INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
@@ -59,7 +59,7 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
         low=np.minimum(low, value),
         high=np.minimum(np.maximum(high, value), most),
         notes=[
-            "no vector" if none else "every vector is zero" if nothing else "" if enough else FEW
+            "no vector" if none else "every vector is zero" if nothing else "" if enough else of.few
             for none, nothing, enough in zip(*flags, strict=True)
         ],
     )
@@ -72,7 +72,7 @@ def _mean_norm(record: Centre) -> Reading:
         return undefined(0, "no vector")
     found = left(record.norms) / of.count
     if not of.enough:
-        return Reading(float(found[0]), int(of.n), note=FEW)
+        return Reading(float(found[0]), int(of.n), note=of.few)
     low, high = of.groups.interval(found)
     return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high))
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isoscope.measures.base import side_by_side, undefined
 from isoscope.results.reading import Reading
-from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
+from isoscope.stats.intervals import Array, Groups, array, enough, few, quiet
 
 
 @quiet
@@ -44,7 +44,7 @@ def per_head(
     low = high = nothing = np.full_like(every[0], math.nan)
     note = ""
     if len(every) > 1 and not enough(array(sequences), joint):
-        note = FEW
+        note = few(joint)
     elif len(every) > 1:
         low, high = Groups.of(array(size).mean(1, keepdims=True)).interval(every)
     return side_by_side(

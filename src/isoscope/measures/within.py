@@ -10,7 +10,7 @@ from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
 from isoscope.results.reading import Reading
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
+from isoscope.stats.intervals import Array, Groups, array, enough, few, left, quiet
 from isoscope.stats.within import PerSequence, Within
 
 _INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
@@ -22,7 +22,7 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
         return undefined(n, "needs a sequence of 2 vectors that are not zero")
     value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
     if not enough(each.sequences, each.joint):
-        return Reading(value, n, null, note=FEW)
+        return Reading(value, n, null, note=few(each.joint))
     ends = Groups.of(array(each.sequences)).interval(_means(each))
     return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0))
 
@@ -42,7 +42,7 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
         return undefined(raw.n, raw.note or base.note)
     value = raw.value - base.value
     if not enough(each.sequences, each.joint):
-        return Reading(value, raw.n, raw.null, note=FEW)
+        return Reading(value, raw.n, raw.null, note=few(each.joint))
     apart = _means(each) - directions.sums.left_out.between
     low, high = map(float, Groups.of(array(each.sequences)).interval(apart))
     # near its noise the baseline's interval reaches further than its jackknife: so must the difference's

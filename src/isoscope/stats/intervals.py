@@ -23,7 +23,8 @@ Array = NDArray[np.float64]
 
 LEAST_SEQUENCES, LEAST_GROUPS = 8, 5
 LEVEL = 0.95
-FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences, or groups of documents"
+FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
+FEW_UNITS = f"no interval: fewer than {LEAST_SEQUENCES} groups of documents"
 quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # 0/0 is NaN, and who reads it says why
 
 
@@ -129,6 +130,11 @@ def enough(sequences: Tensor | Array, joint: Tensor | float = 0) -> bool:
     `joint` is how many sequences share their unit with others.
     """
     return bool(have_enough(sequences, joint))
+
+
+def few(joint: Tensor | float) -> str:
+    """Why there is no interval, where `joint` sequences share their unit with others."""
+    return FEW_UNITS if joint > 0 else FEW
 
 
 def have_enough(sequences: Any, joint: Tensor | float = 0) -> Any:

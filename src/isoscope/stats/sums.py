@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.intervals import Array, Groups, array, have_enough, left, product, quiet
+from isoscope.stats.intervals import Array, Groups, array, few, have_enough, left, product, quiet
 from isoscope.stats.seen import GROUPS, Places, Vectors
 
 
@@ -119,7 +119,8 @@ class LeftOut:
     """
 
     n: Array  # [m] vectors
-    enough: NDArray[np.bool_]  # [m] whether there are sequences enough for an interval
+    enough: NDArray[np.bool_]  # [m] whether there are units enough for an interval
+    few: str  # what is said where there are not
     groups: Groups
     count: Array  # [1 + G, m]
     length: Array  # [m] ‖x̄‖
@@ -146,6 +147,7 @@ class LeftOut:
         return cls(
             n=n,
             enough=have_enough(sequences, sums.joint),
+            few=few(sums.joint),
             groups=Groups.of(array(sums.count)),
             count=count,
             length=np.sqrt(size[0]) / n,

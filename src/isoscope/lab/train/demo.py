@@ -45,7 +45,8 @@ def watch(
     """The Monitor of this demonstration: at its steps, whatever that takes."""
     about = {**demo.experiment.fixed(), **demo.lesson.facts, "looks": list(demo.steps)}
     return Monitor(
-        model, probe_of(demo.lesson, len(demo.lesson.held.inputs), BATCH), every=lambda step: step in demo.steps, out=out,
+        model, probe_of(demo.lesson, len(demo.lesson.held.inputs), BATCH),
+        every=lambda step: step in demo.steps, out=out,
         measures=[measure.name for measure in choose()], counterfactual=True, budget=None, on_alarm=on_alarm,
         sinks=() if sink is None else (sink,), name=NAME, points=MOST // len(demo.steps), about=about
     )  # fmt: skip

@@ -21,7 +21,7 @@ from isoscope.measures.query_key import counted
 from isoscope.results.reading import Reading
 from isoscope.run.weigh.looking import Walked
 from isoscope.run.weigh.predict import Predicted
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import enough, few, jackknife
 from isoscope.stats.profiles import BINS, Profiles
 
 Readings = dict[str, tuple[Reading, ...]]  # by measure: the layer's, then one a head
@@ -98,7 +98,7 @@ def walk_readings(walked: Walked) -> Readings:
     if not math.isfinite(value):
         return {"walk_slope": (undefined(pairs, "too few positions in a row count"),)}
     if not enough(walked.sequences, walked.joint):
-        return {"walk_slope": (Reading(value, pairs, 0.0, note=FEW),)}
+        return {"walk_slope": (Reading(value, pairs, 0.0, note=few(walked.joint)),)}
     size = torch.tensor([float(one.pairs[:1].sum()) for one in walked.spreads])
     low, high = jackknife(value, walked.slopes_without(), size)
     return {"walk_slope": (Reading(value, pairs, 0.0, low, high),)}

@@ -23,7 +23,7 @@ from isoscope.results.reading import Reading
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import enough, few, jackknife
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Places, Vectors
@@ -172,7 +172,7 @@ def _of_mean(
     if not math.isfinite(value):
         return undefined(sums.n, "the bias or the mean is zero")
     if not enough(sums.sequences, sums.joint):
-        return Reading(value, sums.n, null, note=FEW)
+        return Reading(value, sums.n, null, note=few(sums.joint))
     rest = (sums.total.sum(0) - sums.total) / (sums.count.sum() - sums.count)[:, None]
     low, high = jackknife(value, read(rest, shift), sums.count)
     return Reading(value, sums.n, null, max(low, bounds[0]), min(high, bounds[1]))
