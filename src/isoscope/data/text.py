@@ -108,7 +108,7 @@ class Text:
         hashes = [int(content_keys(keys[None], self.seed)) for keys in whole]
         named = [hashes[label] for label in labels]
         units = unit_keys(named, self._keys, Counter(named))
-        return units, f"block of {block} neighbouring chunks of one text"
+        return units, f"{block} neighbouring chunks of one text"
 
     def _alike(self) -> list[list[int]]:
         """The sequences that may share a batch, longest first: all, or those of one length."""
@@ -150,7 +150,7 @@ class Text:
         if not self.packed or len(set(self.documents)) > 1 or self.size == 1:
             return ()
         unit, number = self._told_units.values()
-        return (f"all text is one document: intervals take each {unit} ({number}) for independent",)
+        return (f"all text is from one document: what intervals take for independent is {unit} ({number})",)
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
