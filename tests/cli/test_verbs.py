@@ -39,8 +39,9 @@ def test_measure_prints_a_table_words_and_the_path_of_the_page(
     assert (tmp_path / "run" / "report.html").stat().st_size > 1e5
     told = " ".join(answer.err.split())
     assert re.fullmatch(
-        r"note: all text is from one document: what intervals take for independent is 2 neighbouring chunks of "
-        r"one text \(6\) (note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*",
+        r"note: all text is from one document: what intervals take for independent is 2 neighbouring "
+        r"chunks of one text \(6\) "
+        r"(note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*",
         told,
     )
 

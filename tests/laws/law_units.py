@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ WIDTH, LENGTH, ROWS = 8, 10, 6
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents of 1 to `most` chunks. `shared` of a vector's variance is its document's, a tenth its chunk's.
+    """Documents of 1 to `most` chunks: `shared` of a vector's variance is its document's, .1 its chunk's.
 
     The vectors of a document are longer or shorter by a factor of its own, log-normal with `norms`.
     """
@@ -46,11 +46,8 @@ class Corpus:
         own += math.sqrt(0.1) * random.normal(size=(len(document), WIDTH))[chunk]
         own += math.sqrt(self.shared) * random.normal(size=(documents, WIDTH))[document[chunk]]
         own[:, 0] += self.drift
-        return (
-            own * np.exp(self.norms * random.normal(size=documents))[document[chunk], None],
-            chunk,
-            document,
-        )
+        scale = np.exp(self.norms * random.normal(size=documents))[document]
+        return own * scale[chunk, None], chunk, document
 
     def truth(self) -> dict[str, float]:
         """What the measures estimate, from many documents."""
@@ -122,14 +119,17 @@ class Reader:
         return {name: each.value for name, each in self.read(6_000, 99, by_document=False).items()}
 
 
+@cache
+def truth_of(stream: Corpus | Reader) -> dict[str, float]:
+    """What the measures estimate."""
+    return stream.truth()
+
+
 def rates(stream: Corpus | Reader, documents: int, streams: int, *, by_document: bool) -> dict[str, float]:
     """How often the 95 % interval of each measure holds the truth."""
-    truth = stream.truth()
+    truth = truth_of(stream)
     hits = dict.fromkeys(truth, 0)
     for seed in range(streams):
         for name, each in stream.read(documents, seed, by_document=by_document).items():
-            hits[name] += each.low <= truth[name] <= each.high
+            hits[name] += bool(each.low <= truth[name] <= each.high)
     return {name: hit / streams for name, hit in hits.items()}
-
-
-Read = Callable[..., dict[str, Reading]]

@@ -52,9 +52,7 @@ def test_intervals_cover_by_document(shared, documents, streams, stream):
 def test_by_chunk_they_do_not(stream):
     """So the simulation can fail."""
     found = rates(stream(0.1, most=12, norms=0.15), 24, 60, by_document=False)
-    assert min(found.values()) < least(60) - 0.1, found
-    if stream is Corpus:
-        assert max(found.values()) < least(60), found
+    assert min(found.values()) < least(60), found
 
 
 def cloud(n: int = 60, sequences: int = 20, documents: int = 7, seed: int = 0):

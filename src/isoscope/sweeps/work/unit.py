@@ -11,13 +11,14 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
@@ -186,12 +187,16 @@ def out_of_memory(reason: BaseException) -> bool:
 
 
 def _split(batches: Sequence[Any], size: int | None) -> list[Any]:
-    """Batches of at most this size, where they are tensors."""
+    """Batches of at most this size, where they are tensors or a `Batch`."""
     if size is None:
         return list(batches)
-    return [
-        part for each in batches for part in (torch.split(each, size) if isinstance(each, Tensor) else [each])
-    ]
+
+    def parts(each: Any) -> Iterable[Any]:
+        if isinstance(each, Batch):
+            return map(each.take, torch.arange(len(each)).split(size))
+        return torch.split(each, size) if isinstance(each, Tensor) else [each]
+
+    return [part for each in batches for part in parts(each)]
 
 
 def _known(job: Job, seconds: float) -> dict[str, object]:
