@@ -142,7 +142,7 @@ class Text:
     @property
     def _told_units(self) -> dict[str, object]:
         units, rule = self._units
-        return {"unit": rule, "number": self.size if units is None else len(units.unique())}
+        return {"unit": rule, "number": self.size if units is None else len(set(units.tolist()))}
 
     @property
     def unit_notes(self) -> tuple[str, ...]:

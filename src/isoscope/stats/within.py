@@ -28,8 +28,8 @@ class PerSequence:
     def of(cls, value: Tensor, null: Tensor, known: Tensor, where: Places) -> PerSequence:
         """Sum over the sequences where the number is known."""
         each = torch.stack([known, value * known, null * known], -2)
-        joint = value.new_full(value.shape[:-1], where.joint)
-        return cls(*(each @ where.member.T).unbind(-2), joint)
+        sequences, total, none = (each @ where.member.T).unbind(-2)
+        return cls(sequences, total, none, value.new_full(value.shape[:-1], where.joint))
 
     def merge(self, other: PerSequence) -> PerSequence:
         """Add field by field."""

@@ -98,7 +98,7 @@ def observe(
     refuse_nothing(chosen, sites, layers)
     folder = _folder(sites, chosen, found, memory, covariance_rows)
     counting = counting_of(source, skip_first=skip_first, skip_special=skip_special)
-    ready = (
+    ready: Iterator[Batch] = (
         _ready(item, source.module, seed=seed, batch_axis=axis, counting=counting)
         for item in chain([start], items)
     )
@@ -120,7 +120,9 @@ def observe(
             if progress is not None:
                 progress(done, None if total is None else total + again)
     said, left_out = told_counting(batches, start, counting, axis)
-    about_data = {} if said is None else {"counting": said}
+    about_data: dict[str, object] = {} if said is None else {"counting": said}
+    if groups is not None:
+        about_data["units"] = {"unit": "group", "number": len(set(plain_labels(groups)))}
     if isinstance(batches, Data):
         about_data = batches.facts()
     blocks = {str(site): block for site, block in folder.found.leaves.items()}
@@ -341,7 +343,7 @@ def _units(cloud: Tensor, own: Tensor, label: Tensor | None, key: Tensor, groups
     assert label is not None
     group, keys = _labels(cloud, own, groups, seed)
     assert group is not None
-    pairs = torch.stack([label, group]).unique(dim=1)
+    pairs = torch.unique(torch.stack([label, group]), dim=1)
     if pairs.shape[1] != len(key):
         raise IsoscopeError("a sequence lies in several groups; every sequence belongs to one.")
     alone = torch.bincount(pairs[1])[pairs[1]] == 1

@@ -193,7 +193,7 @@ def _split(batches: Sequence[Any], size: int | None) -> list[Any]:
 
     def parts(each: Any) -> Iterable[Any]:
         if isinstance(each, Batch):
-            return map(each.take, torch.arange(len(each)).split(size))
+            return map(each.take, torch.split(torch.arange(len(each)), size))
         return torch.split(each, size) if isinstance(each, Tensor) else [each]
 
     return [part for each in batches for part in parts(each)]
