@@ -157,10 +157,8 @@ def test_groups_of_an_observation() -> None:
     labels = [number // 2 for number in range(20)]
     asked = {"measures": ["mean_cosine_between", "drift", "entropy"], "skip_special": False}
     listed = isoscope.observe(model, list(ids.split(6)), groups=labels, **asked)
-    named = isoscope.observe(
-        Named(model), [{"idx": x, "groups": some} for x, some in zip(ids.split(6), cut(labels, 6), strict=True)],
-        **asked
-    )  # fmt: skip
+    batches = [{"idx": x, "groups": some} for x, some in zip(ids.split(6), cut(labels, 6), strict=True)]
+    named = isoscope.observe(Named(model), batches, **asked)
     alone = isoscope.observe(model, [ids], groups=list(range(20)), **asked).frame()
     plain = isoscope.observe(model, [ids], **asked).frame()
     assert alone.drop(columns="run").equals(plain.drop(columns="run"))

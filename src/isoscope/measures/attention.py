@@ -18,7 +18,7 @@ from isoscope.stats.intervals import Array, array, left, quiet
 from isoscope.stats.mass import Mass
 from isoscope.stats.rows import Rows
 
-INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+INTERVAL = "jackknife over groups of whole documents, from 8 on"
 _LAYER = " The layer's number is the mean over its heads."
 Change = Callable[[Array], Array]
 

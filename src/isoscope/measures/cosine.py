@@ -110,13 +110,14 @@ MEASURES = (
         definition=cosine.mean_cosine_between,
         title="mean cosine between sequences",
         formula="(‖ΣS_s‖² − Σ‖S_s‖²) / (n² − Σn_s²),  S_s = Σû over sequence s",
-        says="How alike vectors from different sequences point: the anisotropy of the space itself, "
-        "without what sequences share inside.",
+        says="How alike vectors from different sequences point, or from different documents where "
+        "sequences are cut from documents: the anisotropy of the space itself, without what these share "
+        "inside.",
         misleads="Like every mean over pairs it hides clusters: two opposite cones average to 0. Its "
-        "interval takes sequences for independent; chunks of one long text are not quite, and another "
+        "interval takes documents for independent. Of one long text it takes blocks of chunks, and another "
         "part of the text may lie outside it.",
         null="0",
-        interval="jackknife over groups of whole sequences, from 8 sequences on",
+        interval="jackknife over groups of whole documents, from 8 on",
         source="isoscope; the unbiased form of A",
     ),
     _measure(

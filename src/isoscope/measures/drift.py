@@ -20,7 +20,7 @@ from isoscope.stats.centre import Centre
 from isoscope.stats.intervals import Array, left, quiet
 from isoscope.stats.sums import LeftOut, Sums
 
-_INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
+_INTERVAL = "jackknife over groups of whole documents of the unbiased square, from 8 on"
 
 
 def read_drift(record: Centre) -> Reading:
@@ -97,7 +97,7 @@ MEASURES = (
         says="How far the cloud's centre lies from the origin, in the units of the vectors.",
         misleads="It grows with the norms, so compare layers by the relative drift. Noise alone makes it "
         "positive: read it against its null.",
-        null="√E‖x̄‖² if the true mean were zero, from the spread between sequences",
+        null="√E‖x̄‖² if the true mean were zero, from the spread between sequences or documents",
     ),
     _measure(
         name="relative_drift",
@@ -122,6 +122,6 @@ MEASURES = (
         says="How long the vectors are; how the residual stream grows from layer to layer.",
         misleads="A few massive vectors can carry it.",
         null="none: a length has no isotropic value",
-        interval="jackknife over groups of whole sequences, from 8 sequences on",
+        interval="jackknife over groups of whole documents, from 8 on",
     ),
 )

@@ -13,7 +13,7 @@ from isoscope.stats.directions import Directions
 from isoscope.stats.intervals import Array, Groups, array, enough, few, left, quiet
 from isoscope.stats.within import PerSequence, Within
 
-_INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_INTERVAL = "jackknife over groups of whole documents, from 8 on"
 
 
 def _mean(n: int, each: PerSequence, low: float) -> Reading:
