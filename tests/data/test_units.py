@@ -15,8 +15,10 @@ import isoscope
 from isoscope.data.audio import recordings
 from isoscope.data.batch import as_batch
 from isoscope.data.documents import documents, pieces
+from isoscope.data.keys import GROUPS, unit_keys
 from isoscope.data.text import Text
 from isoscope.errors import IsoscopeError
+from isoscope.stats import places
 from tests.models import tiny
 
 LETTERS = list("abcdefghijklmnopqrstuvwxyz")
@@ -73,8 +75,30 @@ def test_a_chunk_belongs_to_the_document_it_begins_in(records: str) -> None:
 
 def test_the_limit_and_the_batch_do_not_change_a_unit(records: str) -> None:
     assert units_of(read(records, batch_size=1)) == units_of(read(records, batch_size=16))
-    assert units_of(read(records, limit=50))[:49] == units_of(read(records))[:49]
+    some, every = (units_of(read(records, limit=limit)) for limit in (50, None))
+    assert [unit // GROUPS for unit in some[:-1]] == [unit // GROUPS for unit in every[:49]], (
+        "but for the group"
+    )
     assert units_of(read(records, seed=1)) != units_of(read(records))
+
+
+def test_documents_are_dealt_out_evenly() -> None:
+    """As many groups as documents up to 32, the largest alone, whatever the order."""
+    assert GROUPS == places.GROUPS
+    random = np.random.default_rng(0)
+    labels = np.repeat(np.arange(40), [100, *random.integers(2, 9, size=39)])
+    keys = torch.from_numpy(random.integers(2**60, size=len(labels)))
+    found = unit_keys(labels, keys, Counter(labels.tolist()))
+    assert len(found.unique()) == 40 and len((found % GROUPS).unique()) == GROUPS
+    size = torch.bincount(found % GROUPS, minlength=GROUPS)
+    assert size.max() == 100 and size.sort().values[-2] <= 2 * size.min() + 8
+    order = random.permutation(len(labels))
+    again = unit_keys(labels[order], keys[order], Counter(labels[order].tolist()))
+    assert torch.equal(again, found[order])
+    few = unit_keys(labels[labels < 20], keys[labels < 20], Counter(labels[labels < 20].tolist()))
+    assert len((few % GROUPS).unique()) == 20
+    half = (found // GROUPS) % 2
+    assert 0 < half.sum() < len(half)
 
 
 def test_unpacked_sequences_are_units(records: str) -> None:

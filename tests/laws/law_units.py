@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.data.keys import unit_keys
 from isoscope.measures.table import choose
 from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
@@ -61,7 +63,7 @@ class Corpus:
         random = np.random.default_rng(seed)
         x, chunk, document = self.draw(documents, random)
         keys = torch.from_numpy(random.integers(2**40, size=len(document)))
-        units = hashed(document, random) if by_document else None
+        units = dealt(document, keys) if by_document else None
         batch = random.integers(2, size=len(document))
         kept: list[tuple[Centre, Directions]] = []
         for part in (0, 1):
@@ -77,9 +79,9 @@ class Corpus:
         return {name: MEASURES[name].readings(records, records)[0] for name in VECTORS}  # type: ignore[arg-type]
 
 
-def hashed(label: np.ndarray, random: np.random.Generator) -> Tensor:
-    """A random hash of every label, [n]."""
-    return torch.from_numpy(random.integers(2**40, size=label.max() + 1)[label])
+def dealt(document: np.ndarray, keys: Tensor) -> Tensor:
+    """The unit of every chunk, as data that is known as a whole has it."""
+    return unit_keys(document, keys, Counter(document.tolist()))
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Reader:
         keys[:, :, 0, 0] += 1
         key = torch.from_numpy(random.integers(2**40, size=size))
         made = Scene(query, keys, torch.ones(size, ROWS, dtype=torch.bool), key, causal=True)
-        return replace(made, units=hashed(document, random)) if by_document else made
+        return replace(made, units=dealt(document, key)) if by_document else made
 
     def read(self, documents: int, seed: int, *, by_document: bool) -> dict[str, Reading]:
         """The readings of the first head: of a layer there is none of the queries' drift."""

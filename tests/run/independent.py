@@ -6,6 +6,7 @@ text is cut, framed, padded and masked here too, from the same file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ import torch
 from sklearn.cluster import KMeans
 
 import isoscope
-from isoscope.data.keys import content_hash, content_keys
+from isoscope.data.keys import content_keys, unit_keys
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import mix
 from tests.laws.law_measures import KINDS, MEASURES
@@ -78,13 +79,8 @@ def units(rows: Sequence[Sequence[int]], *, pack: bool) -> list[int]:
     keys = [int(content_keys(torch.tensor([row]), 0)) for row in rows]
     size = round(len(rows) ** (1 / 3)) if pack else 1
     blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
-    hashed = [
-        int(content_hash([repr(int(content_keys(torch.tensor([block]), 0))).encode()]), 16) >> 2
-        for block in blocks
-    ]
-    return [
-        key if len(block) == 1 else unit for block, unit in zip(blocks, hashed, strict=True) for key in block
-    ]
+    labels = [int(content_keys(torch.tensor([block]), 0)) for block in blocks for _ in block]
+    return unit_keys(labels, torch.tensor(keys), Counter(labels)).tolist()
 
 
 def clouds(

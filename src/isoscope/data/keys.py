@@ -8,6 +8,7 @@ was cut from, such as a document or a speaker. A sequence that shares its unit w
 from __future__ import annotations
 
 import hashlib
+import heapq
 import math
 from collections.abc import Iterable, Mapping
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+GROUPS = 32  # of the jackknife, as `stats.places` has them
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -40,12 +42,28 @@ def unit_keys(labels: Iterable[object], keys: Tensor, often: Mapping[object, int
     """A hash of each label, [s]: the units of sequences with these keys [s].
 
     `often` is how often labels occur in all the data, where that is known. A sequence that is alone under its
-    label stands for itself, by its own key.
+    label stands for itself, by its own key, and the others are dealt out evenly over the jackknife groups: by
+    chance, a few large documents would meet in one.
     """
     named, often = plain_labels(labels), often or {}
-    hashed = {label: int(content_hash([repr(label).encode()]), 16) >> 2 for label in set(named)}
-    units = [key if often.get(n) == 1 else hashed[n] for n, key in zip(named, keys.tolist(), strict=True)]
+    hashed = {n: int(content_hash([repr(n).encode()]), 16) >> 2 for n in {*named, *often}}
+    dealt = _dealt({hashed[n]: many for n, many in often.items() if many > 1})
+    units = [
+        key if often.get(n) == 1 else dealt.get(hashed[n], hashed[n])
+        for n, key in zip(named, keys.tolist(), strict=True)
+    ]
     return torch.tensor(units, dtype=torch.int64)
+
+
+def _dealt(often: Mapping[int, int]) -> dict[int, int]:
+    """Units by their hashes, with their group in the last bits: from the largest on, to the emptiest group."""
+    loads = [(0, group) for group in range(GROUPS)]
+    found: dict[int, int] = {}
+    for hashed in sorted(often, key=lambda one: (-often[one], one)):
+        load, group = loads[0]
+        heapq.heapreplace(loads, (load + often[hashed], group))
+        found[hashed] = hashed - hashed % GROUPS + group
+    return found
 
 
 def content_hash(parts: Iterable[bytes]) -> str:

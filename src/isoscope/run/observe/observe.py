@@ -346,8 +346,8 @@ def _units(cloud: Tensor, own: Tensor, label: Tensor | None, key: Tensor, groups
     pairs = torch.unique(torch.stack([label, group]), dim=1)
     if pairs.shape[1] != len(key):
         raise IsoscopeError("a sequence lies in several groups; every sequence belongs to one.")
-    alone = torch.bincount(pairs[1])[pairs[1]] == 1
-    return torch.where(alone, key, keys[pairs[1]])
+    named = keys[pairs[1]].tolist()
+    return unit_keys(named, key, Counter(named))
 
 
 def _as_model(model: str | Model | nn.Module) -> Model:
