@@ -15,7 +15,7 @@ import isoscope
 from isoscope.data.audio import recordings
 from isoscope.data.batch import as_batch
 from isoscope.data.documents import documents, pieces
-from isoscope.data.keys import GROUPS, unit_keys
+from isoscope.data.keys import GROUPS, dealt_units, unit_keys
 from isoscope.data.text import Text
 from isoscope.errors import IsoscopeError
 from isoscope.stats import places
@@ -88,14 +88,14 @@ def test_documents_are_dealt_out_evenly() -> None:
     random = np.random.default_rng(0)
     labels = np.repeat(np.arange(40), [100, *random.integers(2, 9, size=39)])
     keys = torch.from_numpy(random.integers(2**60, size=len(labels)))
-    found = unit_keys(labels, keys, Counter(labels.tolist()))
+    found = unit_keys(labels, keys, dealt_units(labels))
     assert len(found.unique()) == 40 and len((found % GROUPS).unique()) == GROUPS
     size = torch.bincount(found % GROUPS, minlength=GROUPS)
     assert size.max() == 100 and size.sort().values[-2] <= 2 * size.min() + 8
     order = random.permutation(len(labels))
-    again = unit_keys(labels[order], keys[order], Counter(labels[order].tolist()))
+    again = unit_keys(labels[order], keys[order], dealt_units(labels[order]))
     assert torch.equal(again, found[order])
-    few = unit_keys(labels[labels < 20], keys[labels < 20], Counter(labels[labels < 20].tolist()))
+    few = unit_keys(labels[labels < 20], keys[labels < 20], dealt_units(labels[labels < 20]))
     assert len((few % GROUPS).unique()) == 20
     half = (found // GROUPS) % 2
     assert 0 < half.sum() < len(half)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.data.keys import unit_keys
+from isoscope.data.keys import dealt_units, unit_keys
 from isoscope.measures.table import choose
 from isoscope.results.reading import Reading
 from isoscope.stats.centre import Centre
@@ -81,7 +80,7 @@ class Corpus:
 
 def dealt(document: np.ndarray, keys: Tensor) -> Tensor:
     """The unit of every chunk, as data that is known as a whole has it."""
-    return unit_keys(document, keys, Counter(document.tolist()))
+    return unit_keys(document, keys, dealt_units(document))
 
 
 @dataclass(frozen=True)

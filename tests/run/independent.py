@@ -6,7 +6,6 @@ text is cut, framed, padded and masked here too, from the same file.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 from sklearn.cluster import KMeans
 
 import isoscope
-from isoscope.data.keys import content_keys, unit_keys
+from isoscope.data.keys import content_keys, dealt_units, unit_keys
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import mix
 from tests.laws.law_measures import KINDS, MEASURES
@@ -80,7 +79,7 @@ def units(rows: Sequence[Sequence[int]], *, pack: bool) -> list[int]:
     size = round(len(rows) ** (1 / 3)) if pack else 1
     blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
     labels = [int(content_keys(torch.tensor([block]), 0)) for block in blocks for _ in block]
-    return unit_keys(labels, torch.tensor(keys), Counter(labels)).tolist()
+    return unit_keys(labels, torch.tensor(keys), dealt_units(labels)).tolist()
 
 
 def clouds(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_at
-from isoscope.data.keys import content_hash, content_keys, unit_keys
+from isoscope.data.keys import content_hash, content_keys, dealt_units, unit_keys
 from isoscope.errors import IsoscopeError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
@@ -68,7 +67,7 @@ class Sounds:
         units = None
         if any(self.speakers):
             named = [speaker or number for number, speaker in enumerate(self.speakers)]
-            units = unit_keys(named, self._keys, Counter(named))
+            units = unit_keys(named, self._keys, dealt_units(named))
         for numbers in self._groups():
             some = [self.clips[number] for number in numbers]
             how = {"sampling_rate": self.rate, "return_tensors": "pt", "return_attention_mask": True}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -38,32 +39,36 @@ def plain_labels(labels: Iterable[object]) -> list[object]:
     return [label.item() if isinstance(label, Tensor | np.generic) else label for label in labels]
 
 
-def unit_keys(labels: Iterable[object], keys: Tensor, often: Mapping[object, int] | None = None) -> Tensor:
-    """A hash of each label, [s]: the units of sequences with these keys [s].
+def unit_keys(labels: Iterable[object], keys: Tensor, dealt: Mapping[object, int] | None = None) -> Tensor:
+    """The unit of each of the sequences with these labels [s] and keys [s]: a hash of its label.
 
-    `often` is how often labels occur in all the data, where that is known. A sequence that is alone under its
-    label stands for itself, by its own key, and the others are dealt out evenly over the jackknife groups: by
-    chance, a few large documents would meet in one.
+    Where all data is known beforehand, `dealt` has the units of labels that several sequences have. Any other
+    sequence is alone under its label and stands for itself, by its own key.
     """
-    named, often = plain_labels(labels), often or {}
-    hashed = {n: int(content_hash([repr(n).encode()]), 16) >> 2 for n in {*named, *often}}
-    dealt = _dealt({hashed[n]: many for n, many in often.items() if many > 1})
-    units = [
-        key if often.get(n) == 1 else dealt.get(hashed[n], hashed[n])
-        for n, key in zip(named, keys.tolist(), strict=True)
-    ]
-    return torch.tensor(units, dtype=torch.int64)
+    named = plain_labels(labels)
+    if dealt is None:
+        return torch.tensor([_hashed(label) for label in named], dtype=torch.int64)
+    both = zip(named, keys.tolist(), strict=True)
+    return torch.tensor([dealt.get(label, key) for label, key in both], dtype=torch.int64)
 
 
-def _dealt(often: Mapping[int, int]) -> dict[int, int]:
-    """Units by their hashes, with their group in the last bits: from the largest on, to the emptiest group."""
+def dealt_units(labels: Iterable[object]) -> dict[object, int]:
+    """The units of labels that several sequences have, dealt out evenly over the jackknife groups.
+
+    The largest goes first, each to the emptiest group. By chance, a few large ones would meet in one.
+    """
+    often = Counter(plain_labels(labels))
+    hashed = {label: _hashed(label) for label, many in often.items() if many > 1}
     loads = [(0, group) for group in range(GROUPS)]
-    found: dict[int, int] = {}
-    for hashed in sorted(often, key=lambda one: (-often[one], one)):
+    for label in sorted(hashed, key=lambda one: (-often[one], hashed[one])):
         load, group = loads[0]
-        heapq.heapreplace(loads, (load + often[hashed], group))
-        found[hashed] = hashed - hashed % GROUPS + group
-    return found
+        heapq.heapreplace(loads, (load + often[label], group))
+        hashed[label] += group - hashed[label] % GROUPS
+    return hashed
+
+
+def _hashed(label: object) -> int:
+    return int(content_hash([repr(label).encode()]), 16) >> 2
 
 
 def content_hash(parts: Iterable[bytes]) -> str:

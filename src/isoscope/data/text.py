@@ -7,7 +7,6 @@ document are not independent, so the document is their unit; a chunk that spans 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +20,7 @@ from isoscope.data.alphabet import Alphabet, alphabet
 from isoscope.data.batch import Batch
 from isoscope.data.counting import Policy, special_ids
 from isoscope.data.documents import pieces
-from isoscope.data.keys import content_hash, content_keys, unit_keys
+from isoscope.data.keys import content_hash, content_keys, dealt_units, unit_keys
 from isoscope.errors import IsoscopeError, refuse_sizes
 
 LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
@@ -101,13 +100,13 @@ class Text:
             return None, self.document
         labels, size = self.documents, len(self.documents)
         if len(set(labels)) > 1:
-            return unit_keys(labels, self._keys, Counter(labels)), f"document: {self.document}"
+            return unit_keys(labels, self._keys, dealt_units(labels)), f"document: {self.document}"
         block = max(1, round(size ** (1 / 3)))
         labels = tuple(number // block for number in range(size))
         whole = [self._keys[start : start + block] for start in range(0, size, block)]
         hashes = [int(content_keys(keys[None], self.seed)) for keys in whole]
         named = [hashes[label] for label in labels]
-        units = unit_keys(named, self._keys, Counter(named))
+        units = unit_keys(named, self._keys, dealt_units(named))
         return units, f"{block} neighbouring chunks of one text"
 
     def _alike(self) -> list[list[int]]:

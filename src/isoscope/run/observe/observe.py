@@ -5,7 +5,6 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, as_batch
 from isoscope.data.counting import Counting
-from isoscope.data.keys import content_keys, plain_labels, unit_keys
+from isoscope.data.keys import content_keys, dealt_units, plain_labels, unit_keys
 from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
@@ -225,12 +224,12 @@ def told_counting(
 def in_groups(batches: Iterable[Batch], groups: Sequence[Any]) -> Iterator[Batch]:
     """The batches with units from labels, one per sequence in the order they come in."""
     labels, done = plain_labels(groups), 0
-    often = Counter(labels)
+    dealt = dealt_units(labels)
     for batch in batches:
         mine = labels[done : done + len(batch)]
         done += len(batch)
         if len(mine) == len(batch):
-            yield replace(batch, units=unit_keys(mine, batch.keys, often))
+            yield replace(batch, units=unit_keys(mine, batch.keys, dealt))
     if done != len(labels):
         raise IsoscopeError(f"groups holds {len(labels)} labels for {done} sequences; give one per sequence.")
 
@@ -347,7 +346,7 @@ def _units(cloud: Tensor, own: Tensor, label: Tensor | None, key: Tensor, groups
     if pairs.shape[1] != len(key):
         raise IsoscopeError("a sequence lies in several groups; every sequence belongs to one.")
     named = keys[pairs[1]].tolist()
-    return unit_keys(named, key, Counter(named))
+    return unit_keys(named, key, dealt_units(named))
 
 
 def _as_model(model: str | Model | nn.Module) -> Model:
