@@ -118,19 +118,20 @@ def see_heads(attended: Attended, counted: WhichCount) -> Heads:
     """The rows of one attention, `settled`; of k at once where its tensors have an axis [k, …] in front."""
     sequences, query, keys = len(counted.queries.key), attended.query, attended.key
     shown = query is not None and keys is not None
-    turned = attended.unrotated is not None and attended.unrotated is not query
+    unrotated = attended.unrotated if attended.unrotated is not query and shown else None
+    before = attended.unrotated_key if attended.unrotated_key is not keys and shown else None
     rows, mass = _rows_and_mass(attended)
     if query is not None and query.dim() == 5:
-        unrotated = attended.unrotated if turned else None
-        return Heads(rows, counted.queries, query, unrotated, keys, counted.keys)
+        return Heads(rows, counted.queries, query, unrotated, keys, counted.keys, None, before)
     return Heads(
         rows=_rows_joined(rows, sequences),
         positions=counted.queries,
         query=_joined(query, sequences) if shown else None,
-        unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
+        unrotated=None if unrotated is None else _joined(unrotated, sequences),
         keys=_joined(keys, sequences) if shown else None,
         key_positions=counted.keys if shown else None,
         mass=None if mass is None else _joined(mass, sequences),
+        unrotated_keys=None if before is None else _joined(before, sequences),
     )
 
 
@@ -142,7 +143,8 @@ def same_attention(attended: Attended, counted: WhichCount) -> object:
     if not (fused(query) or query.device.type == "cpu") or (mask is not None and len(mask) > 1):
         return None
     turned = attended.unrotated is not None and attended.unrotated is not query
-    return attended.scale, attended.causal, id(mask), turned, id(counted.queries), id(counted.keys)
+    before = attended.unrotated_key is not None and attended.unrotated_key is not attended.key
+    return attended.scale, attended.causal, id(mask), turned, before, id(counted.queries), id(counted.keys)
 
 
 def _of_windows(counts: Tensor, sequences: int) -> Tensor:

@@ -321,6 +321,8 @@ class Folder:
         shown = {"query": attended.query, "key": attended.key}
         if attended.unrotated is not attended.query:
             shown["unrotated"] = attended.unrotated
+        if attended.unrotated_key is not attended.key:
+            shown["unrotated_key"] = attended.unrotated_key
         tensors = {name: each for name, each in shown.items() if each is not None}
         alike = same_attention(attended, counted)
         self._attentions.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
@@ -375,7 +377,8 @@ class Folder:
         if len(places) > 1:
             query, key = tensors["query"], tensors["key"]
             unrotated = None if attended.unrotated is None else tensors.get("unrotated", query)
-            attended = replace(attended, query=query, key=key, unrotated=unrotated)
+            before = None if attended.unrotated_key is None else tensors.get("unrotated_key", key)
+            attended = replace(attended, query=query, key=key, unrotated=unrotated, unrotated_key=before)
         heads = see_heads(attended, counted)
         for stat in self._kinds:
             if stat is not Mass or heads.mass is not None:
