@@ -103,9 +103,7 @@ def test_parts_of_bfloat16_beside_means_of_float32() -> None:
 def test_rows_that_are_known_are_not_read_again() -> None:
     q, k, mean, means, options = made(PLAIN[0], shared=True)
     whole = part_rows(q, k, mean, means, backend="chunked", **options)
-    known = part_rows(
-        q, k, mean, means, backend="chunked", known=whole.without_position_and_key, **options
-    )
+    known = part_rows(q, k, mean, means, backend="chunked", known=whole.without_position_and_key, **options)
     assert known.without_position_and_key is whole.without_position_and_key
     for field in fields(definition.AttentionRows):
         one, other = (getattr(each.without_key, field.name) for each in (whole, known))
@@ -121,4 +119,6 @@ def test_means_of_nothing_leave_everything_to_the_content(backend: str) -> None:
     assert_close(found.content, whole, extra=2.0)
     assert_close(found.without_key, whole, extra=2.0)
     assert found.variances[:3].abs().max() == 0
-    assert math.isclose(float(found.variances[3, 0, 0, -1]), float(whole.score_variance[0, 0, -1]), rel_tol=1e-4)
+    assert math.isclose(
+        float(found.variances[3, 0, 0, -1]), float(whole.score_variance[0, 0, -1]), rel_tol=1e-4
+    )

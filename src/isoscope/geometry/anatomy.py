@@ -1,4 +1,4 @@
-"""Anatomy of attention scores: the part of the position, of the key, of the query's position and of the content.
+"""Anatomy of attention scores: the parts of position, key, query position and content.
 
 With q_i = q̄_i + q̃_i and k_j = k̄_j + k̃_j every score is exactly the sum of four products, times the scale:
 
@@ -29,11 +29,16 @@ EVEN = 0.1
 
 Such a deviation changes a weight by a tenth. What makes it is not worth a share.
 """
-_ROUNDING = 1e-6  # of the largest score
+ROUNDING = 1e-6  # of the largest score
 
 
 def parts(
-    query: Tensor, key: Tensor, query_mean: Tensor, key_mean: Tensor, scale: float, added: Tensor | None = None
+    query: Tensor,
+    key: Tensor,
+    query_mean: Tensor,
+    key_mean: Tensor,
+    scale: float,
+    added: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The four parts of the scores, each [b, h, t, s], of query [b, h, t, e] and key [b, h, s, e].
 
@@ -75,7 +80,7 @@ def variances(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
 def shares(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
     """The share of every part, [4, h]; NaN for heads whose attention is even."""
     found = variances(scores, each, counts)
-    least = _ROUNDING * (1 + largest_score(scores, counts).abs())
+    least = ROUNDING * (1 + largest_score(scores, counts).abs())
     return torch.where(found[4] > least.clamp_min(EVEN) ** 2, found[:4] / found[4], math.nan)
 
 

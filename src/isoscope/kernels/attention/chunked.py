@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -83,7 +84,7 @@ def chunked_variants(
                 place = here.place if shift.shape[2] > 1 else (*here.place[:2], slice(None))
                 there = here._replace(shift=shift[place], base=x)
                 _add_up_shifted(there, names, Sums(*each[:, *here.place]), spare)
-            _add_up(x, here, asked[0], Sums(*sums[0][:, *here.place]), spare, lambda: _scores(here, spare))
+            _add_up(x, here, asked[0], Sums(*sums[0][:, *here.place]), spare, partial(_scores, here, spare))
     visible = None if first is None else inputs.sees(first)
     summed = [(Sums(*each), names) for each, names in zip(sums, asked, strict=True)]
     rows = [_read(each, count, names, visible) for each, names in summed]
@@ -96,9 +97,9 @@ def chunked_parts(
 ) -> tuple[list[AttentionRows | None], Tensor]:
     """What `part_rows` gives: rows without parts of their scores, and the variances of all parts.
 
-    The parts are products of what is left of the queries and of their means `mean` [b or 1, h, t, e] with what
-    is left of the keys and of their means `means` [b or 1, g, s, e]. Rows without position and key are read
-    where `whole`.
+    The parts are products of the mean queries `mean` [b or 1, h, t, e], and of what is left of the queries,
+    with the mean keys `means` [b or 1, g, s, e], and what is left of the keys. Rows without position and key
+    are read where `whole`.
     """
     b, h, t, s = inputs.shape
     device, dtype, wanted = inputs.source.device, inputs.dtype, inputs.wanted
@@ -122,15 +123,8 @@ def chunked_parts(
             variants = (by_query, position), (by_query,), (by_key,), ()
             for number, others in enumerate(variants):
                 if number != 1 or whole:
-
-                    def again(others: tuple[Tensor, ...] = others) -> Tensor:
-                        x = spare[2][: content.numel()].view(content.shape).copy_(content)
-                        for other in others:
-                            x.add_(other)
-                        return x
-
-                    each = Sums(*sums[number][:, *here.place])
-                    _add_up(again(), here, wanted, each, spare, again)
+                    again = partial(_put_together, content, others, spare)
+                    _add_up(again(), here, wanted, Sums(*sums[number][:, *here.place]), spare, again)
     visible = None if first is None else inputs.sees(first)
     rows = [
         _read(Sums(*each), count, wanted, visible) if number != 1 or whole else None
@@ -300,6 +294,14 @@ def _parts(
     return position, by_key, by_query, content
 
 
+def _put_together(content: Tensor, others: Sequence[Tensor], spare: list[Tensor]) -> Tensor:
+    """Scores that are the sum of some parts, the content's among them, in the third of `spare`."""
+    x = spare[2][: content.numel()].view(content.shape).copy_(content)
+    for other in others:
+        x.add_(other)
+    return x
+
+
 def _spread(x: Tensor, here: _Here, spare: list[Tensor]) -> Tensor:
     """√Σ (x − mean)² over the visible keys, [b, h, t]; of one sequence where all see and are the same."""
     if any(len(shown) > len(x) for _, shown in here.strip.edges):
@@ -327,7 +329,7 @@ def _add_up_shifted(here: _Here, wanted: frozenset[str], sums: Sums, spare: list
             off.copy_(once.view(*shape[:2], 1, shape[3]))
         _centre(off, here)
         sums.shift.copy_(torch.linalg.vector_norm(off, dim=-1))
-    _add_up(x, here, wanted, sums, spare, lambda: _scores(here, spare))
+    _add_up(x, here, wanted, sums, spare, partial(_scores, here, spare))
 
 
 def _add_up(

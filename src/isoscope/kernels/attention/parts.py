@@ -20,6 +20,8 @@ from isoscope.kernels.attention.chunked import chunked_parts
 from isoscope.kernels.attention.inputs import STATISTICS
 from isoscope.kernels.attention.rows import backend_for
 
+VARIANTS = ("without_key", "without_position_and_key", "without_position", "content")
+
 
 class PartRows(NamedTuple):
     """Rows without some parts of their scores, and the variances within rows of all parts, [4, b, h, t].
@@ -85,9 +87,11 @@ def part_rows(
 
     content = read(torch.cat([own, -own], -1), sides)
     variances = (
-        read(mean, means, biased=True, weighed=False), read(torch.cat([mean, -mean], -1), sides, weighed=False),
-        read(own, means, weighed=False), content,
-    )  # fmt: skip
+        read(mean, means, biased=True, weighed=False),
+        read(torch.cat([mean, -mean], -1), sides, weighed=False),
+        read(own, means, weighed=False),
+        content,
+    )
     return PartRows(
         without_key=read(torch.cat([own, mean], -1), sides, biased=True),
         without_position_and_key=read(own, k) if known is None else known,

@@ -344,7 +344,7 @@ class AttentionMode(TorchFunctionMode):
         origin, key_origin = course.trail.step(query), course.trail.step(key)
         if not self.living:
             query, key, scores = (None if x is None else x.detach() for x in (query, key, scores))
-        before: tuple[Any, ...] = (None, None, "its weights are mixed of those of other attentions", None, None)
+        before: tuple[Any, ...] = None, None, "its weights are mixed of those of other attentions", None, None
         if query is not None and key is not None and not self.living:
             before = self._both_unrotated(query, key, (origin, key_origin), place)
         self.received = True
@@ -450,7 +450,7 @@ class AttentionMode(TorchFunctionMode):
         if found is None or found.numel() != vectors.numel() or len(lines) != len(root.rotation.lines):
             raise IsoscopeError(
                 "the model runs other operations on some inputs than on the first, before an attention with "
-                "rotary position; its queries and keys cannot be followed. Choose measures without query drift."
+                "rotary position; its queries and keys cannot be followed. Choose measures that need neither."
             )
         found = found.detach()
         rotation = root.rotation.of(len(vectors), lines)
