@@ -50,10 +50,15 @@ def _chance(record: Anatomy) -> Array:
 
 @quiet
 def _noise(record: Anatomy, found: Array) -> Array:
-    """How much of every share may be noise of the means, the layer's in front: [4, 1 + h]."""
-    chance = _chance(record)
-    noise = np.maximum(chance / chance[3] * found[0, 3], 0)
-    noise[3] = 0
+    """How much of every share may be noise of the means, the layer's in front: [4, 1 + h].
+
+    Of what a part keeps of the queries (keys), one nth goes to the part with the mean of n queries (keys).
+    """
+    of_query, of_key = (_chance(record) / _chance(record)[3])[1:3]
+    _, by_key, by_query, content = found[0]
+    noise = np.stack(
+        [of_query * by_query + of_key * by_key, of_query * content, of_key * content, np.zeros_like(content)]
+    )
     known = ~np.isnan(found[0, 0])
     layer = noise[:, known].mean(1, keepdims=True) if known.any() else noise[:, :1]
     return np.concatenate([layer, noise], 1)
