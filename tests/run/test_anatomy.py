@@ -1,4 +1,4 @@
-"""The anatomy of attention against whole score matrices in float64, on tiny models of every position scheme."""
+"""The anatomy of attention against whole score matrices in float64, by position scheme; planted heads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from torch import Tensor, nn
 
 import isoscope
 from isoscope.geometry import anatomy, sharpness
+from isoscope.measures.table import choose
 from isoscope.models.attention.rotary import Rotation
 from isoscope.models.attention.tap import Attended, attention_tap
 from isoscope.models.blocks import find_blocks
 from isoscope.models.tap import at_rest
 from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site
+from isoscope.stats.anatomy import Anatomy
 from tests.models import tiny
 from tests.models.test_attention_tap import build
 from tests.tiers import nightly
@@ -69,6 +71,12 @@ FORMS = {
 }  # fmt: skip
 QUICK = ("llama", "bert", "t5", "bloom", "layers without position", "part of the dimensions", "latent")
 SIZE, ROWS = 12, 11
+TAKEN = {
+    "without_key": ("key",),
+    "without_position_and_key": ("position", "key"),
+    "without_position": ("position", "query position"),
+    "of_content": ("position", "key", "query position"),
+}
 
 
 def model(name: str) -> nn.Module:
@@ -200,9 +208,268 @@ def test_every_scheme_of_positions_reads_as_whole_matrices_do(name: str) -> None
                 )  # fmt: skip
 
 
-TAKEN = {
-    "without_key": ("key",),
-    "without_position_and_key": ("position", "key"),
-    "without_position": ("position", "query position"),
-    "of_content": ("position", "key", "query position"),
-}
+# ── planted heads ────────────────────────────────────────────────────────────────────────────────────────
+
+WIDE, LONG, MANY = 32, 24, 32  # of a head; positions; sequences
+SEPARATOR = 3  # its token
+
+
+class Planted(nn.Module):
+    """Blocks with one head, whose queries and keys are made to order and turned by rotary position."""
+
+    def __init__(self, plant: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(PlantedBlock(plant) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class PlantedBlock(nn.Module):
+    def __init__(self, plant: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.query, self.key = (nn.Linear(WIDE, WIDE, bias=False) for _ in range(2))
+        for part in (self.query, self.key):
+            nn.init.eye_(part.weight)
+        self.double()
+        self.plant = plant
+        angle = torch.outer(torch.arange(LONG).double(), 10.0 ** -torch.linspace(0, 3, WIDE // 2).double())
+        self.cos, self.sin = angle.cos(), angle.sin()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [b, t, e + 1] is a vector for every token, and then its number."""
+        planted = self.plant(x[..., :WIDE], x[..., WIDE])
+        query, key = (part(each)[:, None] for part, each in zip((self.query, self.key), planted, strict=True))
+        turned_query, turned_key = (turned(each, self.cos, self.sin) for each in (query, key))
+        nn.functional.scaled_dot_product_attention(
+            turned_query, turned_key, turned_key, is_causal=True, scale=1.0
+        )
+        return x * 1
+
+
+def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    one, other = x.chunk(2, dim=-1)
+    return torch.cat([one * cos - other * sin, one * sin + other * cos], dim=-1)
+
+
+TABLE = nn.functional.normalize(
+    torch.randn(12, WIDE, generator=torch.Generator().manual_seed(3), dtype=torch.float64), dim=1
+)
+AXIS = nn.functional.normalize(torch.ones(WIDE, dtype=torch.float64), dim=0)
+SLOW = nn.functional.one_hot(torch.tensor(WIDE - 1), WIDE).double()  # turns by a thousandth a position
+
+
+def previous_token(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """The same query and key everywhere, the query's turned one position back."""
+    step = 10.0 ** -torch.linspace(0, 3, WIDE // 2).double()
+    back = turned(AXIS, (-step).cos(), (-step).sin())
+    return (12 * back + 0.1 * x), (AXIS + 0.1 * x)
+
+
+def sink(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """All queries favour what the first token alone has."""
+    first = (torch.arange(x.shape[1]) == 0)[:, None]
+    return 6 * SLOW + 0.3 * x, torch.where(first, 2 * SLOW, 0.3 * x)
+
+
+def separator(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """All queries favour one kind of token, wherever it stands."""
+    return 6 * SLOW + 0.3 * x, torch.where((token == SEPARATOR)[..., None], SLOW, 0.3 * x)
+
+
+def copy(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """A query looks for its own token, in dimensions that hardly turn."""
+    slow = torch.zeros(12, WIDE, dtype=torch.float64)
+    slow[range(12), [*range(WIDE // 2 - 6, WIDE // 2), *range(WIDE - 6, WIDE)]] = 1
+    own = x @ torch.linalg.pinv(TABLE) @ (slow - slow.mean(0))
+    return 8 * own, own
+
+
+def by_query(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """Half of the queries look near, the other half far, whatever stands there."""
+    sign = torch.where(token % 2 == 0, 1.0, -1.0)[..., None].double()
+    return 4 * sign * AXIS + 0.05 * x, AXIS.expand_as(x) + 0.05 * x
+
+
+def even(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    return 0.01 * x, x
+
+
+KINDS = {
+    previous_token: "position", sink: "key", separator: "key", copy: "content", by_query: "query position",
+    even: "mixed",
+}  # fmt: skip
+
+
+def tokens(seed: int = 0, size: int = MANY, length: int = LONG) -> Tensor:
+    random = torch.Generator().manual_seed(seed)
+    numbers = torch.randint(12, (size, length), generator=random)
+    return torch.cat([TABLE[numbers], numbers[..., None].double()], -1)
+
+
+@pytest.mark.parametrize("plant", KINDS, ids=lambda plant: plant.__name__)
+def test_planted_heads_come_out_as_planted(plant: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
+    seen = look(Planted(plant), [tokens()])
+    assert seen.facts["anatomy"] == {"means": ROTARY}
+    rows = seen.frame().query("layer == 1").set_index("measure")
+    layer = rows[rows["head"].isna()]
+    assert set(rows.loc["attention_kind"].tag) == {KINDS[plant]}, "of the head and of the layer"
+    names = [f"{part.replace(' ', '_')}_share" for part in anatomy.PARTS]
+    if plant is even:
+        assert rows.loc[[*names, "attention_kind"]].value.isna().all()
+        assert rows.loc[names].note.str.contains("attention is even").all()
+        return
+    assert layer.loc[names].value.idxmax() == f"{KINDS[plant].replace(' ', '_')}_share"
+    assert layer.loc[names].value.max() > 0.6
+    value = layer.value
+    if plant is sink:
+        assert value["sink_mass"] > 0.9 and value["sink_mass_without_key"] < 0.3
+        assert value["normalised_entropy_without_key"] > 0.8 > 0.2 > value["normalised_entropy"]
+    if plant is copy:
+        alone = value["normalised_entropy_of_content"]
+        assert alone == pytest.approx(value["normalised_entropy"], abs=0.05)
+    if plant is previous_token:
+        assert value["normalised_entropy_without_position"] > 0.9 > value["normalised_entropy"]
+
+
+def test_keys_favoured_by_all_queries_are_no_position_where_places_differ() -> None:
+    """A previous-token head was read as drift by the counterfactual; its anatomy says what it is."""
+    value = look(Planted(previous_token), [tokens()]).frame().set_index("measure").value
+    assert value["drift_share"].max() > 0.8 and value["key_share"].max() < 0.1 < value["position_share"].min()
+
+
+# ── what changes nothing, and what does ──────────────────────────────────────────────────────────────────
+
+READ = [measure.name for measure in choose("all") if measure.stats == (Anatomy,)]
+
+
+def apart(one: pd.DataFrame, other: pd.DataFrame) -> float:
+    return float((one[READ] - other[READ]).abs().max(axis=None))
+
+
+def blended(x: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """Some of every part."""
+    each = zip(*(plant(x, token) for plant in (previous_token, separator, copy, by_query)), strict=True)
+    query, key = (sum(of) for of in each)
+    return query / 4, key / 2  # type: ignore[return-value]
+
+
+def test_rotating_queries_and_keys_together_or_scaling_one_against_the_other_changes_nothing() -> None:
+    plain, data = Planted(blended), [tokens()]
+    rows = table(look(plain, data))
+    assert rows[[name for name in READ if name.endswith("share")]].min(axis=None) > 0.005, (
+        "every part is there"
+    )
+    for change in ("rotate", "scale"):
+        other = Planted(blended)
+        with torch.no_grad():
+            for block in other.blocks:
+                if change == "scale":
+                    block.query.weight.mul_(7)
+                    block.key.weight.div_(7)
+                else:  # in every plane that rotary position turns, by an angle of its own
+                    angle = torch.linspace(0.3, 5, WIDE // 2).double()
+                    turn = turned(torch.eye(WIDE).double(), angle.cos(), angle.sin()).T
+                    block.query.weight.copy_(turn @ block.query.weight)
+                    block.key.weight.copy_(turn @ block.key.weight)
+        assert apart(table(look(other, data)), rows) < 1e-9
+    with torch.no_grad():
+        other.blocks[0].query.weight.mul_(2)  # the check can fail
+    assert apart(table(look(other, data)), rows) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "t5"])
+def test_batch_size_and_order_change_nothing(name: str) -> None:
+    module, data = model(name), given(name)
+    rows = look(module, [data]).frame()
+    for size, order in ((5, range(SIZE)), (4, reversed(range(SIZE)))):
+        chosen = list(order)
+        batches = [
+            {key: x[chosen[start : start + size]] for key, x in data.items()}
+            for start in range(0, SIZE, size)
+        ]
+        others = look(module, batches).frame()
+        pd.testing.assert_frame_equal(rows, others, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["llama", "bloom", "bert"])
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_changes_nothing(name: str, left: bool) -> None:
+    """More padding on either side, where positions are counted from the first real token."""
+    module, data = model(name), given(name, padded=False)
+    rows = look(module, [data])
+    longer = {}
+    for key, x in data.items():
+        padding = torch.full((SIZE, 3), 0 if key == "attention_mask" else tiny.PAD)
+        longer[key] = torch.cat([padding, x] if left else [x, padding], 1)
+    if left and name == "bert":
+        longer["position_ids"] = (longer["attention_mask"].cumsum(1) - 1).clamp(min=0)
+    if left and name == "llama":
+        longer["position_ids"] = (longer["attention_mask"].cumsum(1) - 1).clamp(min=0)
+    assert apart(table(look(module, [longer])), table(rows)) < 1e-6
+
+
+def test_numbers_that_were_there_before_are_the_same_with_and_without_the_anatomy() -> None:
+    module, data = model("llama"), given("llama")
+    whole, few = (
+        look(module, [data]),
+        look(module, [data], measures=["drift_share", "sink_mass_without_drift"]),
+    )
+    assert "anatomy" not in few.facts
+    for name in ("drift_share", "sink_mass_without_drift"):
+        assert torch.equal(*(torch.tensor(table(seen)[name].to_numpy()) for seen in (whole, few)))
+    assert look(module, [data], measures=["key_share"]).frame().value.notna().all()
+
+
+def test_without_position_the_key_share_is_the_drift_share() -> None:
+    """Position and query position cancel: the counterfactual shares the rest of the variance alike."""
+    rows = table(look(model("layers without position"), [given("")])).loc[("attention", 2)]
+    assert rows.position_share.tolist() == rows.query_position_share.tolist() == [0.0] * 4
+    share = rows.key_share / (rows.key_share + rows.content_share)
+    assert share.tolist() == pytest.approx(rows.drift_share.tolist(), rel=1e-9)
+    assert rows.anatomy_cross_term.tolist() == pytest.approx(rows.cross_term.tolist(), rel=1e-9)
+    for left in ("without_key", "without_position_and_key", "of_content"):
+        assert rows[f"sink_mass_{left}"].tolist() == rows.sink_mass_without_drift.tolist()
+    assert rows.normalised_entropy_without_position.tolist() == rows.normalised_entropy.tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_models_in_lower_precision(dtype: torch.dtype) -> None:
+    module, data = model("llama"), given("llama")
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.copy_(weight.to(dtype))
+    exact, low = table(look(module, [data])), table(look(module.to(dtype), [data]))
+    assert apart(exact, low) < (2e-4 if dtype == torch.float32 else 0.1)
+
+
+# ── where there is none ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_few_sequences_leave_no_means_at_positions_and_few_give_no_interval() -> None:
+    data = {key: x[:7] for key, x in given("").items()}
+    rows = look(model("gpt2"), [data]).frame().set_index("measure")
+    assert rows.loc[["key_share", "attention_kind"]].value.isna().all()
+    assert rows.loc[["drift_share"]].value.notna().all()
+    rows = look(model("llama"), [data]).frame().set_index("measure")
+    assert rows.loc[["key_share"]].value.notna().all() and rows.loc[["key_share"]].low.isna().all()
+    assert set(rows.loc["attention_kind"].tag) == {""}, "nothing is decided without an interval"
+
+
+@pytest.mark.parametrize("family", ["gemma2", "deberta_v2"])
+def test_scores_that_cannot_be_taken_apart_say_so(family: str) -> None:
+    """A soft-cap leaves no sum of parts; further terms of the content are none of the four."""
+    seen = look(build(family), [given("")])
+    rows = seen.frame().set_index("measure")
+    assert rows.loc[["key_share", "attention_kind"]].value.isna().all()
+    assert (rows.loc[["key_share"]].note != "").all()
+    assert seen.facts["anatomy"] == {"means": "cannot be had"}
+
+
+def test_merged_observations_have_no_anatomy() -> None:
+    module = Planted(copy)
+    first, second = (look(module, [tokens(seed)]) for seed in (1, 2))
+    both = first.merge(second).frame().set_index("measure")
+    assert both.loc[["content_share"]].value.isna().all()
