@@ -33,7 +33,10 @@ REWRITTEN = (
     *("rogue_contribution", "outlier_dimensions"),  # their nulls
 )
 """Measures, and those named after them, whose arithmetic is no longer that of the rows that were kept."""
-YOUNGER = tuple(each.name for each in choose("all") if each.family == "anatomy of attention")
+YOUNGER = (
+    *(each.name for each in choose("all") if each.family == "anatomy of attention"),
+    "sink_rate",
+)
 """Measures that there were not when the rows were kept."""
 over_kinds = pytest.mark.parametrize("kind", runs.COMMANDS)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.geometry import anatomy
+from isoscope.geometry.attention import seen
 from isoscope.measures.base import Measure
 from isoscope.models.attention.rotary import Still
 from isoscope.models.attention.tap import Attended
@@ -21,12 +22,13 @@ from isoscope.run.observe.attend import (
     Means,
     Near,
     see_anatomy,
+    see_controls,
     see_counterfact,
     see_heads,
     see_positions,
     settled,
 )
-from isoscope.stats.anatomy import Anatomy, Dissected
+from isoscope.stats.anatomy import DRAWS, Anatomy, Controlled, Controls, Dissected
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
@@ -114,6 +116,22 @@ class Scene:
         behind = self.behind[:, None]
         means = Means(*self.placed, behind, 2 * behind)
         return see_anatomy(self.attended, self.counterfact, self.heads.positions, means, known=False)
+
+    @cached_property
+    def draws(self) -> tuple[Tensor, ...]:
+        """Vectors [h, e] that are as random as `random`."""
+        assert self.random is not None
+        return tuple((1 + number / 3) * self.random.roll(number, -1) for number in range(DRAWS))
+
+    @cached_property
+    def controlled(self) -> Controlled:
+        rotate, made = Still(self.query.shape[2]), self.unbiased
+        return see_controls(made.attended, made.dissected, [rotate(each) for each in self.draws])
+
+    @cached_property
+    def unbiased(self) -> Scene:
+        """The scene with a mask that hides and adds nothing."""
+        return replace(self, mask=None if self.mask is None else seen(self.mask))
 
     @cached_property
     def parts(self) -> tuple[Tensor, ...]:
@@ -248,6 +266,7 @@ RECORDS = (
     HeadRecord("clouds", Clouds, lambda made: Clouds.of(made.heads)),
     HeadRecord("counterfactual", Counterfactual, lambda made: Counterfactual.of(made.counterfact)),
     HeadRecord("anatomy", Anatomy, lambda made: Anatomy.of(made.dissected)),
+    HeadRecord("controls", Controls, lambda made: Controls.of(made.controlled)),
 )
 
 
@@ -281,6 +300,15 @@ def _parts(made: Scene) -> tuple[Any, ...]:
     return made.scores, made.parts, made.counts
 
 
+def _scaled(made: Scene) -> tuple[Any, ...]:
+    return _parts(made.unbiased)
+
+
+def _drawn(made: Scene) -> tuple[Any, ...]:
+    made = made.unbiased
+    return made.scores, [made.products(each) for each in made.draws], made.counts
+
+
 def _queries(made: Scene) -> tuple[Tensor, ...]:
     return made.query, made.counts
 
@@ -302,6 +330,7 @@ KINDS: dict[str, HeadKind] = {
     "largest_score": HeadKind(_rows, "none", null=False),
     "score_std": HeadKind(_rows, null=False),
     "sink_mass": HeadKind(_rows),
+    "sink_rate": HeadKind(_rows, "none"),
     "attended_distance": HeadKind(_rows, null=False),
     "attention_mass": HeadKind(lambda made: (torch.sigmoid(made.scores), *_rows(made)), null=False),
     "blind_rows": HeadKind(_rows, "none"),
@@ -319,6 +348,10 @@ KINDS: dict[str, HeadKind] = {
     **{f"{part}_share": HeadKind(_parts) for part in ("position", "key", "query_position", "content")},
     "anatomy_cross_term": HeadKind(_parts),
     "attention_kind": HeadKind(_parts, null=False),
+    "normalised_entropy_scaled_as_without_key": HeadKind(_scaled),
+    "normalised_entropy_scaled_as_without_position_and_key": HeadKind(_scaled),
+    "normalised_entropy_without_random_draws": HeadKind(_drawn),
+    "random_draws_spread": HeadKind(_drawn, "none", null=False),
     **{
         f"{read}_{left}": HeadKind(_parts, null=read != "largest_weight")
         for read in ("normalised_entropy", "sink_mass", "largest_weight")

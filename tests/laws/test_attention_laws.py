@@ -20,7 +20,7 @@ import torch
 import isoscope.stats
 from isoscope.measures import table
 from isoscope.measures.base import Measure
-from isoscope.stats.anatomy import Anatomy
+from isoscope.stats.anatomy import Anatomy, Controls
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
@@ -62,17 +62,10 @@ def _tame(record: Any) -> Any:
     """Without the lowest number, beside which every other would agree, and without a null that is NaN."""
     if isinstance(record, Rows):
         return replace(record, score=torch.zeros_like(record.score))
-    if isinstance(record, Counterfactual):
-        rows = {name: _tame(getattr(record, name)) for name in ("rows", "without", "random")}
-        return replace(record, **rows, chance=record.chance.nan_to_num(7.0))
-    if isinstance(record, Anatomy):
-        kinds = [
-            field.name
-            for field in dataclasses.fields(record)
-            if isinstance(getattr(record, field.name), Rows)
-        ]
-        rows = {name: _tame(getattr(record, name)) for name in kinds}
-        return replace(record, **rows, chance=record.chance.nan_to_num(7.0))
+    if isinstance(record, Counterfactual | Anatomy | Controls):
+        rows = {name: _tame(each) for name, each in vars(record).items() if isinstance(each, Rows)}
+        known = {} if isinstance(record, Controls) else {"chance": record.chance.nan_to_num(7.0)}
+        return replace(record, **rows, **known)
     return record
 
 
@@ -126,7 +119,7 @@ def test_heads_stand_side_by_side(record: HeadRecord) -> None:
 
 def test_every_record_of_heads_and_every_measure_of_attention_is_in_its_table() -> None:
     found = {kind for kind in records_of(isoscope.stats) if "Heads" in _taken(kind)}
-    assert found == {Rows, Mass, Queries, QueryProducts, Clouds, Counterfactual, Anatomy}
+    assert found == {Rows, Mass, Queries, QueryProducts, Clouds, Counterfactual, Anatomy, Controls}
     assert found < {record.kind for record in RECORDS}
     assert set(KINDS) == {measure.name for measure in MEASURES}
     with pytest.raises(AssertionError):  # as it would, were one forgotten
@@ -136,7 +129,12 @@ def test_every_record_of_heads_and_every_measure_of_attention_is_in_its_table() 
 def _taken(kind: type) -> str:
     """The type that a record folds; a Counterfact holds Heads, and so does what was Dissected."""
     (seen, *_) = inspect.signature(kind.of).parameters.values()  # type: ignore[attr-defined]
-    return str(seen.annotation).replace("Counterfact", "Heads").replace("Dissected", "Heads")
+    return (
+        str(seen.annotation)
+        .replace("Counterfact", "Heads")
+        .replace("Dissected", "Heads")
+        .replace("Controlled", "Heads")
+    )
 
 
 @over_measures

@@ -411,6 +411,17 @@ def test_padding_changes_nothing(name: str, left: bool) -> None:
     assert apart(table(look(module, [longer])), table(rows)) < 1e-6
 
 
+def test_controls_are_what_they_say() -> None:
+    """A sink that is scaled to the variance left without it fades too; a random vector leaves it there."""
+    rows = look(Planted(sink), [tokens()]).frame().query("layer == 1 and head.notna()").set_index("measure")
+    value = rows.value
+    assert value["normalised_entropy"] < 0.1 and value["normalised_entropy_without_key"] > 0.99
+    assert value["normalised_entropy_scaled_as_without_key"] > 0.99
+    assert value["normalised_entropy_without_random_draws"] < 0.3 and value["random_draws_spread"] < 0.1
+    biased = look(model("bloom"), [given("")]).frame().set_index("measure")
+    assert biased.loc[["normalised_entropy_scaled_as_without_key"]].value.isna().all()
+
+
 def test_numbers_that_were_there_before_are_the_same_with_and_without_the_anatomy() -> None:
     module, data = model("llama"), given("llama")
     whole, few = (

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isoscope.geometry.sharpness import largest_score
+from isoscope.geometry.sharpness import largest_score, normalised_entropy
 
 PARTS = ("position", "key", "query position", "content")
 MIXED = "mixed"
@@ -113,3 +113,35 @@ def lead(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
     """The largest share minus the second, [h]."""
     largest = shares(scores, each, counts).topk(2, 0).values
     return largest[0] - largest[1]
+
+
+def scaled(scores: Tensor, other: Tensor) -> Tensor:
+    """Every row of scores [b, h, t, s] times the number that gives it the variance of its row in `other`.
+
+    A change of temperature: what attention would be had its scores varied less, and for no other reason.
+    """
+    hidden = scores == -math.inf
+    one, two = (_variance_of_rows(x.double(), hidden) for x in (scores, other))
+    factor = torch.where(one > 0, (two / one).sqrt(), 1.0)[..., None]
+    return torch.where(hidden, -math.inf, scores * factor)
+
+
+def _variance_of_rows(scores: Tensor, hidden: Tensor) -> Tensor:
+    count = (~hidden).sum(-1, keepdim=True)
+    mean = torch.where(hidden, 0, scores).sum(-1, keepdim=True) / count
+    return (torch.where(hidden, 0, scores - mean).square().sum(-1, keepdim=True) / count)[..., 0]
+
+
+def mean_of_draws(scores: Tensor, shifts: Sequence[Tensor], counts: Tensor) -> Tensor:
+    """The mean over random vectors of the normalised entropy without the scores `shifts` of each, [h]."""
+    return _draws(scores, shifts, counts).mean(0)
+
+
+def spread_of_draws(scores: Tensor, shifts: Sequence[Tensor], counts: Tensor) -> Tensor:
+    """The standard deviation of the normalised entropy over random vectors, [h]."""
+    return _draws(scores, shifts, counts).std(0)
+
+
+def _draws(scores: Tensor, shifts: Sequence[Tensor], counts: Tensor) -> Tensor:
+    left = (torch.where(scores == -math.inf, -math.inf, scores - shift) for shift in shifts)
+    return torch.stack([normalised_entropy(each, counts) for each in left])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+SINK = 0.3  # the mass of the first key from which on it is counted as a sink (arXiv 2510.06477)
 BESIDE = 0.01  # of a row's weight: where less lies beside the first key, rounding in float32 would decide
 
 
@@ -60,6 +61,12 @@ def sink_mass(scores: Tensor, counts: Tensor) -> Tensor:
             each += [float(row.softmax(0)[first]) for row in rows if _whole(row) and _visible(row)[first]]
         found.append(sum(each) / len(each) if each else math.nan)
     return torch.tensor(found, dtype=torch.float64)
+
+
+def sink_rate(scores: Tensor, counts: Tensor) -> Tensor:
+    """1 for a head whose sink mass is above `SINK`, else 0."""
+    mass = sink_mass(scores, counts)
+    return (mass > SINK).double().where(mass.isfinite(), math.nan)
 
 
 def largest_score(scores: Tensor, counts: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ With mean queries and mean keys every score is the sum of four parts: position (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy
 from isoscope.measures.base import Measure, side_by_side
 from isoscope.measures.per_head import per_head
 from isoscope.results.reading import Reading
-from isoscope.stats.anatomy import Anatomy
+from isoscope.stats.anatomy import DRAWS, Anatomy, Controls
 from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
 from isoscope.stats.rows import Rows
 
@@ -229,6 +229,48 @@ def _largest_weight(record: Rows) -> tuple[Reading, ...]:
     return ratio(record, record.largest, record.count, bounds=(0.0, 1.0))
 
 
+_NO_BIAS = (
+    "Not read where the model adds biases to its scores, nor where it attends within windows as Swin does."
+)
+
+
+def _random(record: Controls) -> tuple[Reading, ...]:
+    rows = record.rows
+    return ratio(rows, record.random.mean(0), rows.several, null=rows.several, bounds=(0.0, 1.0))
+
+
+@quiet
+def _random_spread(record: Controls) -> tuple[Reading, ...]:
+    rows = array(record.rows.several).sum(0)
+    found = (array(record.random).sum(1) / rows).std(0, ddof=1)
+    return per_head(found[None], rows, size=record.rows.several, sequences=record.rows.sequences)
+
+
+def _as_without(words: str, taken: tuple[str, ...]) -> Measure:
+    """The reading of rows whose scores are scaled to vary as they do without the parts `taken`."""
+    part = f"as_without_{words.replace(' ', '_')}"
+
+    def defined(scores: Tensor, parts: Sequence[Tensor], counts: Tensor) -> Tensor:
+        other = anatomy.without(scores, parts, taken)
+        return sharpness.normalised_entropy(anatomy.scaled(scores, other), counts)
+
+    return _measure(
+        name=f"normalised_entropy_scaled_{part}",
+        stats=(Controls,),
+        read=lambda record: read_normalised_entropy(getattr(record, part)),
+        definition=defined,
+        title=f"normalised entropy, scores scaled as without {words}",
+        formula="mean of H/log v of softmax(c_i·s_ij), c_i² = Var_j s'_ij/Var_j s_ij, s' without the parts",
+        says="A control: how spread attention would be were its scores scaled down to the variance that they "
+        f"have without {words}. Taking variance away spreads any attention.",
+        misleads=_NO_BIAS,
+        interval=INTERVAL,
+        bounds=(0.0, 1.0),
+        null="1",
+        extra=True,
+    )
+
+
 MEASURES = (
     *(
         _measure(
@@ -294,6 +336,35 @@ MEASURES = (
         words="by content alone",
         formula="(q_i − q̄_i)·(k_j − k̄_j)",
         says="Compare it with the entropy as it is: the difference is made by all other parts.",
+        extra=True,
+    ),
+    _as_without("key", ("key",)),
+    _as_without("position and key", ("position", "key")),
+    _measure(
+        name="normalised_entropy_without_random_draws",
+        stats=(Controls,),
+        read=_random,
+        definition=anatomy.mean_of_draws,
+        title="normalised entropy without random vectors",
+        formula=f"mean over {DRAWS} random vectors of the length of q̄, each in the place of q̄",
+        says="A control: how spread attention is with any vector of that length taken away from the queries.",
+        misleads=_NO_BIAS,
+        interval=f"{INTERVAL}, of these random vectors",
+        bounds=(0.0, 1.0),
+        null="1",
+        extra=True,
+    ),
+    _measure(
+        name="random_draws_spread",
+        stats=(Controls,),
+        read=_random_spread,
+        definition=anatomy.spread_of_draws,
+        title="spread of random vectors",
+        formula=f"standard deviation of the normalised entropy over {DRAWS} random vectors",
+        says="How far one random vector may lie from another as a control.",
+        misleads=_NO_BIAS,
+        interval=f"none: a standard deviation of {DRAWS} draws",
+        null="none: it depends on the scores",
         extra=True,
     ),
 )

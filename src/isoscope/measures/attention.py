@@ -79,6 +79,22 @@ def read_sink_mass(record: Rows) -> tuple[Reading, ...]:
     return ratio(record, record.sink, record.sunk, null=record.chance, bounds=(0.0, 1.0), why=why)
 
 
+@quiet
+def _sink_rate(record: Rows) -> tuple[Reading, ...]:
+    """Which heads have a sink; of the layer, their share."""
+    sunk = array(record.sunk).sum(0)
+    mass, chance = array(record.sink).sum(0) / sunk, array(record.chance).sum(0) / sunk
+    found = np.where(np.isnan(mass), math.nan, mass > sharpness.SINK)
+    return per_head(
+        found[None],
+        sunk,
+        null=(chance > sharpness.SINK).astype(float),
+        size=record.sunk,
+        sequences=record.sequences,
+        why="no row sees the first key",
+    )
+
+
 def _largest_score(record: Rows) -> tuple[Reading, ...]:
     count = array(record.count).sum(0)
     score = np.where(count == 0, math.nan, array(record.score))
@@ -199,6 +215,19 @@ _OF_HEADS = (
         misleads="Bidirectional models park it elsewhere, on separators: there this is the first token all "
         "the same.",
         null="mean 1/v, the share of one key by chance",
+        bounds=(0.0, 1.0),
+    ),
+    _measure(
+        name="sink_rate",
+        read=_sink_rate,
+        definition=sharpness.sink_rate,
+        title="sink rate",
+        formula=f"share of the heads whose sink mass is above {sharpness.SINK:g}",
+        says="How many heads park attention on the first token; of a head, 1 or 0.",
+        misleads="A threshold: heads just above and just below it are alike. See the sink mass.",
+        null="the share of heads whose chance, mean 1/v, is above the threshold",
+        interval="none: a count of heads",
+        source="arXiv 2510.06477",
         bounds=(0.0, 1.0),
     ),
     _measure(

@@ -8,7 +8,7 @@ The layer's input is left as it is: a local counterfactual.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -16,7 +16,9 @@ from torch import Tensor
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.attention.parts import VARIANTS, PartRows
 from isoscope.stats.heads import Positions, members
-from isoscope.stats.rows import Rows
+from isoscope.stats.rows import Rows, beside, merged
+
+DRAWS = 5  # random vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,8 @@ class Anatomy:
         each = torch.cat([found.variances, seen.rows.score_variance[None]]).double()
         known = each.isfinite().all(0) & where.counts[:, None]
         sums = [torch.where(known, x, 0).sum(-1) for x in (*each, known.double(), *seen.chance)]
-        variance, split, chance = (members(where.key) @ torch.stack(sums, -3)).split([5, 1, 4], -3)
+        summed = members(where.key) @ torch.stack(sums, -3)
+        variance, split, chance = torch.split_with_sizes(summed, [5, 1, 4], -3)
         rows = {name: Rows.of_rows(getattr(found, name), where) for name in VARIANTS}
         return cls(
             Rows.of_rows(seen.rows, where),
@@ -80,21 +83,55 @@ class Anatomy:
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, under the same means."""
-        joined: dict[str, Any] = {}
-        for name, mine in vars(self).items():
-            its = getattr(other, name)
-            joined[name] = mine.merge(its) if isinstance(mine, Rows) else mine + its
-        return type(self)(**joined)
+        return merged(self, other)
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""
-        joined: dict[str, Any] = {}
-        for name, mine in vars(self).items():
-            its = getattr(other, name)
-            joined[name] = mine.beside_heads(its) if isinstance(mine, Rows) else torch.cat([mine, its], -1)
-        return type(self)(**joined)
+        return beside(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:
         """Bytes, for heads of 64 dimensions."""
         return 6 * Rows.size(width, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Controlled:
+    """Rows as they are, as `Controls` has them with other scores, and without each of some random vectors."""
+
+    rows: AttentionRows
+    positions: Positions
+    as_without_key: AttentionRows
+    as_without_position_and_key: AttentionRows
+    random: tuple[AttentionRows, ...]
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Rows whose scores are scaled to vary as little as without some parts, and random vectors taken away."""
+
+    rows: Rows
+    as_without_key: Rows
+    as_without_position_and_key: Rows
+    random: Tensor  # [D, G, h] Σ_i normalised entropy, of rows that see two keys, without each random vector
+
+    @classmethod
+    def of(cls, seen: Controlled, parts: int = 2) -> Self:
+        """Fold one batch."""
+        where = seen.positions
+        kinds = seen.rows, seen.as_without_key, seen.as_without_position_and_key
+        random = torch.stack([Rows.of_rows(each, where).normalised for each in seen.random])
+        return cls(*(Rows.of_rows(each, where) for each in kinds), random)
+
+    def merge(self, other: Self) -> Self:
+        """The record of both streams, under the same means and random vectors."""
+        return merged(self, other)
+
+    def beside_heads(self, other: Self) -> Self:
+        """The heads of another attention of the same block, after those of this one."""
+        return beside(self, other)
+
+    @staticmethod
+    def size(width: int, parts: int) -> int:
+        """Bytes, for heads of 64 dimensions."""
+        return 4 * Rows.size(width, parts)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from isoscope.kernels.row_totals.totals import row_totals
 from isoscope.stats.base import added
 from isoscope.stats.heads import Heads, Positions, members
 from isoscope.stats.seen import GROUPS
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,23 @@ class Rows:
     def size(width: int, parts: int) -> int:
         """Bytes, for heads of 64 dimensions."""
         return 8 * 15 * GROUPS * max(1, width // 64)
+
+
+def merged(one: R, other: R) -> R:
+    """Two records of `Rows` and sums as one."""
+    return _field_by_field(one, other, Rows.merge, torch.add)
+
+
+def beside(one: R, other: R) -> R:
+    """The heads of two records of `Rows` and sums, side by side."""
+    return _field_by_field(one, other, Rows.beside_heads, lambda mine, its: torch.cat([mine, its], -1))
+
+
+def _field_by_field(
+    one: R, other: R, of_rows: Callable[[Rows, Rows], Rows], of_sums: Callable[[Tensor, Tensor], Tensor]
+) -> R:
+    joined: dict[str, Any] = {}
+    for name, mine in vars(one).items():
+        its = getattr(other, name)
+        joined[name] = of_rows(mine, its) if isinstance(mine, Rows) else of_sums(mine, its)
+    return type(one)(**joined)

@@ -69,12 +69,12 @@ def part_rows(
     mean = query_mean.to(exact).expand(-1, *q.shape[1:])
     if backend_for(inputs, backend)[0] == "chunked":
         means = key_mean.to(exact).expand(-1, *k.shape[1:])
-        rows, variances = chunked_parts(inputs, mean, means, known is None)
+        rows, spread = chunked_parts(inputs, mean, means, known is None)
         without_key, without_both, without_position, content = rows
         without_both = known if without_both is None else without_both
         assert without_key is not None and without_both is not None
         assert without_position is not None and content is not None
-        return PartRows(without_key, without_both, without_position, content, variances)
+        return PartRows(without_key, without_both, without_position, content, spread)
     from isoscope.kernels.attention.triton import fused
 
     means = key_mean.to(k.dtype).expand(k.shape)

@@ -29,7 +29,7 @@ from isoscope.kernels.attention.rows import (
 from isoscope.kernels.cloud.chunks import sent
 from isoscope.kernels.cloud.totals import fused
 from isoscope.models.attention.tap import Attended
-from isoscope.stats.anatomy import Dissected
+from isoscope.stats.anatomy import Controlled, Dissected
 from isoscope.stats.counterfactual import Counterfact
 from isoscope.stats.heads import Heads, Positions
 
@@ -283,7 +283,7 @@ def see_anatomy(
             known=rows if known and len(query) == sequences else None,
         )  # fmt: skip
         each = {name: _of_sites(getattr(found, name), sites) for name in VARIANTS}
-        parts = PartRows(**each, variances=found.variances.unflatten(1, sites))
+        parts = PartRows(**each, variances=found.variances.view(len(found.variances), *query.shape[:-1]))
     if len(sites) == 1 and len(query) != sequences and means.key is not None:
         each = {name: _rows_joined(getattr(parts, name), sequences) for name in VARIANTS}
         variances = torch.stack([_joined(x, sequences) for x in parts.variances])
@@ -313,6 +313,24 @@ def _told_parts(attended: Attended, query: Tensor, key: Tensor, mean: Tensor, me
         rows(by_key), rows(position, by_key), rows(position, by_query), rows(position, by_key, by_query),
         torch.stack(variances),
     )  # fmt: skip
+
+
+def see_controls(attended: Attended, found: Dissected, random: Sequence[Tensor]) -> Controlled:
+    """Rows with the variance that some parts leave, and without random vectors, turned to every row."""
+    query, key, rows = attended.query, attended.key, found.rows
+    assert query is not None
+    assert key is not None
+    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
+
+    def scaled(left: AttentionRows) -> AttentionRows:
+        factor = (left.score_variance / rows.score_variance).sqrt().to(exact)
+        factor = torch.where(rows.score_variance > 0, factor, 1.0)
+        return rows_of(attended, query.to(exact) * factor[..., None])
+
+    parts = found.parts
+    scaled_rows = scaled(parts.without_key), scaled(parts.without_position_and_key)
+    without = (rows_of(attended, query.to(exact) - each.to(query.device, exact)) for each in random)
+    return Controlled(rows, found.positions, *scaled_rows, tuple(without))
 
 
 def adds_bias(attended: Attended) -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, joined_batch
 from isoscope.kernels.attention.rows import chosen_backend
-from isoscope.models.attention.rotary import Rotation
+from isoscope.models.attention.rotary import Rotation, Still
 from isoscope.models.attention.tap import Attended, AttentionMode, Learnt, attention_hooks
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
@@ -37,6 +37,7 @@ from isoscope.run.observe.attend import (
     random_directions,
     same_attention,
     see_anatomy,
+    see_controls,
     see_counterfact,
     see_heads,
     see_positions,
@@ -46,7 +47,7 @@ from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
 from isoscope.run.observe.together import AT_ONCE, ON_CPU, Together
 from isoscope.sites import Site
-from isoscope.stats.anatomy import Anatomy
+from isoscope.stats.anatomy import DRAWS, Anatomy, Controls
 from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
@@ -55,7 +56,7 @@ from isoscope.stats.mass import Mass
 from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
 
-AGAIN: tuple[type[Stat], ...] = (Counterfactual, Anatomy)  # of attention that is read once more
+AGAIN: tuple[type[Stat], ...] = (Counterfactual, Anatomy, Controls)  # of attention that is read once more
 OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, *AGAIN)
 SEQUENCES = 64  # that the counterfactual is read on
 AT_POSITIONS = 2**30  # bytes at most of sums at every position
@@ -131,7 +132,8 @@ class Folder:
         self._sites: dict[Site, list[str]] = {site: [] for site in sites}  # and the modules that attend there
         self.attends = any("attention" in site.kind for site in sites) and bool(attention)
         self.counterfactual = self.attends and any(stat in attention for stat in AGAIN)
-        self._dissects = self.counterfactual and Anatomy in attention
+        self._controls = self.counterfactual and Controls in attention
+        self._dissects = self._controls or (self.counterfactual and Anatomy in attention)
         wanted: tuple[type[Stat], ...] = (*attention, Queries) if self.counterfactual else attention
         wanted = (*wanted, Clouds) if pictures and Queries in wanted else wanted
         self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat not in AGAIN))
@@ -408,7 +410,7 @@ class Folder:
                 copies = attended.query.shape[1] // attended.key.shape[1]
                 tensors["key_means"] = attended.rotate_key(key.mean)
                 tensors["behind_key"] = key.effective_count().repeat_interleave(copies)[None, :, None]
-            alike = same_attention(attended, counted)
+            alike = None if self._controls else same_attention(attended, counted)
             self._without.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
 
     def _directions(self, place: Place) -> tuple[Tensor, Tensor, Tensor]:
@@ -448,10 +450,12 @@ class Folder:
         seen = see_counterfact(attended, shown[1].queries, *turned)
         self._merge(places, Counterfactual, Counterfactual.of(seen))
         if "key_means" in tensors:
-            means = Means(*(tensors[name] for name in ("means", "key_means", "behind", "behind_key")))
+            query, key, behind, behind_key = (
+                tensors[name] for name in ("means", "key_means", "behind", "behind_key")
+            )
             known = not any(self._biased[place] for place in places)
-            found = see_anatomy(attended, seen, seen.positions, means, known=known)
-            self._merge(places, Anatomy, Anatomy.of(found))
+            means = Means(query, key, behind, behind_key)
+            self._keep_anatomy(places, attended, seen, seen.positions, means, known=known)
             return
         for number, place in enumerate(places):
             self._dissect(place, attended, seen.of_site(number) if len(places) > 1 else seen)
@@ -461,12 +465,37 @@ class Folder:
         form = self._forms.get(place)
         if place in self._waiting:
             attended, means, where = self._waiting.pop(place)
-            self._merge([place], Anatomy, Anatomy.of(see_anatomy(attended, seen, where, means, known=False)))
+            self._keep_anatomy([place], attended, seen, where, means, known=False)
         elif form == _ONE:
             endless = seen.behind.new_full((), torch.inf)
-            means = Means(seen.behind, None, seen.behind, endless.expand_as(seen.behind))
-            found = see_anatomy(attended, seen, seen.positions, means, known=True)
-            self._merge([place], Anatomy, Anatomy.of(found))
+            assert attended.query is not None
+            mean = self._means[place][0][None, :, None].expand(attended.query.shape[-4:])
+            means = Means(mean, None, seen.behind, endless.expand_as(seen.behind))
+            self._keep_anatomy([place], attended, seen, seen.positions, means, known=True)
+
+    def _keep_anatomy(
+        self,
+        places: list[Place],
+        attended: Attended,
+        seen: Counterfact,
+        where: Positions,
+        means: Means,
+        *,
+        known: bool,
+    ) -> None:
+        found = see_anatomy(attended, seen, where, means, known=known)
+        self._merge(places, Anatomy, Anatomy.of(found))
+        whole = attended.query is not None and len(attended.query) == len(where.key)
+        if self._controls and whole and not self._biased[places[0]]:
+            length = means.query.norm(dim=-1, keepdim=True)
+            shape = self._means[places[0]][0].shape
+            seeds = range(1, DRAWS + 1)
+            random = [
+                random_directions(shape, seed=1000 * each + (places[0][0].layer or 0)) for each in seeds
+            ]
+            turn = attended.rotate or Still(means.query.shape[-2])
+            turned = [turn(each.to(length)) * length for each in random]
+            self._merge(places, Controls, Controls.of(see_controls(attended, found, turned)))
 
     def _of_places(self, stat: type[Stat]) -> dict[Place, Stat]:
         """The records of one kind, by place."""
