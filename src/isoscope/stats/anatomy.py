@@ -119,9 +119,13 @@ class Controls:
     def of(cls, seen: Controlled, parts: int = 2) -> Self:
         """Fold one batch."""
         where = seen.positions
-        kinds = seen.rows, seen.as_without_key, seen.as_without_position_and_key
         random = torch.stack([Rows.of_rows(each, where).normalised for each in seen.random])
-        return cls(*(Rows.of_rows(each, where) for each in kinds), random)
+        return cls(
+            rows=Rows.of_rows(seen.rows, where),
+            as_without_key=Rows.of_rows(seen.as_without_key, where),
+            as_without_position_and_key=Rows.of_rows(seen.as_without_position_and_key, where),
+            random=random,
+        )
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, under the same means and random vectors."""
