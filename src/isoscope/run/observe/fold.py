@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Any, cast
 
 import torch
@@ -148,7 +148,8 @@ class Folder:
         self._forms: dict[Place, str] = {}  # which means take the scores of a place apart
         self._biased: dict[Place, bool] = {}  # whether more than queries and keys decides there
         self._at: dict[Place, tuple[AtPositions, AtPositions]] = {}  # of queries and keys
-        self._waiting: dict[Place, tuple[Attended, Means, Positions]] = {}  # until their rows are read
+        self._numbers = count()
+        self._waiting: dict[int, tuple[Attended, Means, Positions]] = {}  # by number, until rows are read
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
 
@@ -389,8 +390,9 @@ class Folder:
         counted = self._counted(place[0], attended, batch)
         means, random, behind = self._directions(place)
         form = self._forms.get(place)
+        number = next(self._numbers)
         if form == _AT_POSITIONS and place in self._at:
-            self._waiting[place] = attended, *means_at_positions(attended, counted, self._at[place])
+            self._waiting[number] = attended, *means_at_positions(attended, counted, self._at[place])
         if at is not None:
             query = attended.query
             assert query is not None
@@ -398,12 +400,12 @@ class Folder:
             chance = random[:, None, :] * turned.norm(dim=-1, keepdim=True)
             seen = see_counterfact(attended, where, turned, chance, behind)
             self._merge([place], Counterfactual, Counterfactual.of(seen))
-            self._dissect(place, attended, seen)
+            self._dissect(place, attended, seen, number)
         elif attended.rotate is not None and attended.query is not None and attended.key is not None:
             tensors = {
                 "query": attended.query, "key": attended.key, "means": attended.rotate(means),
                 "random": attended.rotate(random * means.norm(dim=-1, keepdim=True)),
-                "behind": behind[None, :, None],
+                "behind": behind[None, :, None], "number": torch.tensor([number]),
             }  # fmt: skip
             if form == _TURNED and attended.rotate_key is not None:
                 key = self._queries[place].unrotated_key
@@ -457,14 +459,14 @@ class Folder:
             means = Means(query, key, behind, behind_key)
             self._keep_anatomy(places, attended, seen, seen.positions, means, known=known)
             return
-        for number, place in enumerate(places):
-            self._dissect(place, attended, seen.of_site(number) if len(places) > 1 else seen)
+        for at, (place, number) in enumerate(zip(places, tensors["number"].flatten().tolist(), strict=True)):
+            self._dissect(place, attended, seen.of_site(at) if len(places) > 1 else seen, number)
 
-    def _dissect(self, place: Place, attended: Attended, seen: Counterfact) -> None:
+    def _dissect(self, place: Place, attended: Attended, seen: Counterfact, number: int) -> None:
         """Take the scores of one place apart, where its means are not turned."""
         form = self._forms.get(place)
-        if place in self._waiting:
-            attended, means, where = self._waiting.pop(place)
+        if form == _AT_POSITIONS and number in self._waiting:
+            attended, means, where = self._waiting.pop(number)
             self._keep_anatomy([place], attended, seen, where, means, known=False)
         elif form == _ONE:
             endless = seen.behind.new_full((), torch.inf)
