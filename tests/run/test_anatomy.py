@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 import isoscope
 from isoscope.geometry import anatomy, sharpness
+from isoscope.lab.variants.table import VARIANTS
 from isoscope.measures.table import choose
 from isoscope.models.attention.rotary import Rotation
 from isoscope.models.attention.tap import Attended, attention_tap
@@ -22,6 +24,7 @@ from isoscope.models.tap import at_rest
 from isoscope.run.observe.observation import Observation
 from isoscope.sites import Site
 from isoscope.stats.anatomy import Anatomy
+from tests.lab.test_shown import LENGTH, sharp
 from tests.models import tiny
 from tests.models.test_attention_tap import build
 from tests.tiers import nightly
@@ -454,6 +457,37 @@ def test_models_in_lower_precision(dtype: torch.dtype) -> None:
             weight.copy_(weight.to(dtype))
     exact, low = table(look(module, [data])), table(look(module.to(dtype), [data]))
     assert apart(exact, low) < (2e-4 if dtype == torch.float32 else 0.1)
+
+
+@pytest.mark.parametrize("variant", ["sigmoid", *nightly("sparsemax", "sink", "softcap")])
+def test_attention_that_is_no_softmax_is_weighed_by_its_own_map(variant: str) -> None:
+    """The parts are those of the scores that it tells, and what is left of them goes through its own map."""
+    module = sharp(next(each for each in VARIANTS if each.name == variant))
+    data = {"input_ids": torch.randint(7, (SIZE, LENGTH), generator=torch.Generator().manual_seed(1))}
+    found, tapped = table(look(module, [data])), attentions(module, data)
+    counts = torch.ones(SIZE, LENGTH, dtype=torch.bool)
+    for site, attended in tapped.items():
+        assert attended.scores is not None and attended.weights_of is not None
+        causal = torch.ones(SIZE, 2, LENGTH, LENGTH, dtype=torch.bool).tril()
+        _, parts = oracle(replace(attended, mask=causal, scores=None), counts, AT_POSITIONS)
+        scores = attended.scores.double()
+        here = found.loc[(site.kind, site.layer)]
+        assert here.content_share.tolist() == pytest.approx(
+            anatomy.content_share(scores, parts, counts).tolist(), rel=1e-4
+        )
+        left = anatomy.without(scores, parts, TAKEN["without_key"])
+        weights = attended.weights_of(left.float()).double().masked_fill(left == -math.inf, 0).abs()
+        p = weights / weights.sum(-1, keepdim=True)
+        largest = p.amax(-1).mean((0, 2))
+        assert here.largest_weight_without_key.tolist() == pytest.approx(largest.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize("variant", ["centred", "log-length"])
+def test_what_changes_queries_alone_is_no_rotary_position(variant: str) -> None:
+    """The arms of a contrast are read under the same means."""
+    module = sharp(next(each for each in VARIANTS if each.name == variant))
+    data = {"input_ids": torch.randint(7, (SIZE, LENGTH), generator=torch.Generator().manual_seed(1))}
+    assert look(module, [data]).facts["anatomy"] == {"means": AT_POSITIONS}
 
 
 # ── where there is none ──────────────────────────────────────────────────────────────────────────────────

@@ -364,9 +364,8 @@ class Folder:
 
     def _gather_positions(self, place: Place, attended: Attended, counted: WhichCount) -> None:
         """Settle which means take the scores apart; where they may be means at each position, sum them up."""
-        turns = attended.rotate, attended.rotate_key
-        if place not in self._forms:
-            turned = None not in turns and any(isinstance(each, Rotation) for each in turns)
+        if place not in self._forms:  # what scales or centres queries alone is no rotary position
+            turned = all(isinstance(each, Rotation) for each in (attended.rotate, attended.rotate_key))
             self._biased[place] = attended.weights_of is not None or adds_bias(attended)
             self._forms[place] = _TURNED if turned else _AT_POSITIONS
         if self._forms[place] != _AT_POSITIONS:
