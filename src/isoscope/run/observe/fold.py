@@ -149,7 +149,7 @@ class Folder:
         self._biased: dict[Place, bool] = {}  # whether more than queries and keys decides there
         self._at: dict[Place, tuple[AtPositions, AtPositions]] = {}  # of queries and keys
         self._numbers = count()
-        self._waiting: dict[int, tuple[Attended, Means, Positions]] = {}  # by number, until rows are read
+        self._waiting: dict[int, tuple[Means, Positions]] = {}  # by number, until rows are read
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
 
@@ -391,7 +391,7 @@ class Folder:
         form = self._forms.get(place)
         number = next(self._numbers)
         if form == _AT_POSITIONS and place in self._at:
-            self._waiting[number] = attended, *means_at_positions(attended, counted, self._at[place])
+            self._waiting[number] = means_at_positions(attended, counted, self._at[place])
         if at is not None:
             query = attended.query
             assert query is not None
@@ -459,13 +459,17 @@ class Folder:
             self._keep_anatomy(places, attended, seen, seen.positions, means, known=known)
             return
         for at, (place, number) in enumerate(zip(places, tensors["number"].flatten().tolist(), strict=True)):
-            self._dissect(place, attended, seen.of_site(at) if len(places) > 1 else seen, number)
+            if len(places) == 1:
+                self._dissect(place, attended, seen, number)
+            else:
+                one = replace(attended, query=tensors["query"][at], key=tensors["key"][at])
+                self._dissect(place, one, seen.of_site(at), number)
 
     def _dissect(self, place: Place, attended: Attended, seen: Counterfact, number: int) -> None:
         """Take the scores of one place apart, where its means are not turned."""
         form = self._forms.get(place)
         if form == _AT_POSITIONS and number in self._waiting:
-            attended, means, where = self._waiting.pop(number)
+            means, where = self._waiting.pop(number)
             self._keep_anatomy([place], attended, seen, where, means, known=False)
         elif form == _ONE:
             endless = seen.behind.new_full((), torch.inf)
