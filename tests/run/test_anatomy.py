@@ -473,7 +473,7 @@ def test_attention_that_is_no_softmax_is_weighed_by_its_own_map(variant: str) ->
         scores = attended.scores.double()
         here = found.loc[(site.kind, site.layer)]
         assert here.content_share.tolist() == pytest.approx(
-            anatomy.content_share(scores, parts, counts).tolist(), rel=1e-4
+            anatomy.shares(scores, parts, counts)[3].tolist(), rel=1e-4
         )
         left = anatomy.without(scores, parts, TAKEN["without_key"])
         weights = attended.weights_of(left.float()).double().masked_fill(left == -math.inf, 0).abs()

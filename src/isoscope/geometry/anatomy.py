@@ -84,26 +84,6 @@ def shares(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
     return torch.where(found[4] > least.clamp_min(EVEN) ** 2, found[:4] / found[4], math.nan)
 
 
-def position_share(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """The share of what is the same for every text."""
-    return shares(scores, each, counts)[0]
-
-
-def key_share(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """The share of what all queries favour about the keys."""
-    return shares(scores, each, counts)[1]
-
-
-def query_position_share(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """The share of each query's own preference for places."""
-    return shares(scores, each, counts)[2]
-
-
-def content_share(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """The share of what this query and this key make together."""
-    return shares(scores, each, counts)[3]
-
-
 def cross_term(scores: Tensor, each: Sequence[Tensor], counts: Tensor) -> Tensor:
     """1 − the sum of the shares: what parts add (above 0) or take (below) that go together."""
     return 1 - shares(scores, each, counts).sum(0)

@@ -146,32 +146,14 @@ _MISLEADS = (
 )
 _SHARES = (
     (
-        anatomy.position_share,
-        "position",
         "q̄_i·k̄_j",
-        "How much of what sharpens attention is the same for every text: preferred offsets and places, with "
-        "biases that the model adds.",
+        "is the same for every text: preferred offsets and places, with biases that the model adds",
+        "1/(nm)",
     ),
-    (
-        anatomy.key_share,
-        "key",
-        "q̄_i·(k_j − k̄_j)",
-        "How much of what sharpens attention is favoured by all queries alike: sinks and separators, say.",
-    ),
-    (
-        anatomy.query_position_share,
-        "query position",
-        "(q_i − q̄_i)·k̄_j",
-        "How much of what sharpens attention is a query's own preference for places, whatever stands there.",
-    ),
-    (
-        anatomy.content_share,
-        "content",
-        "(q_i − q̄_i)·(k_j − k̄_j)",
-        "How much of what sharpens attention depends on this query and this key together.",
-    ),
+    ("q̄_i·(k_j − k̄_j)", "comes from keys that all queries favour, such as sinks and separators", "1/n"),
+    ("(q_i − q̄_i)·k̄_j", "is a query's own preference for places, whatever stands there", "1/m"),
+    ("(q_i − q̄_i)·(k_j − k̄_j)", "depends on this query and this key together", "the rest"),
 )
-_NULLS = ("1/(nm)", "1/n", "1/m", "the rest")
 
 _LOCAL = (
     "A local counterfactual: the layer's input is unchanged, only this attention is read again. It needs "
@@ -276,14 +258,14 @@ MEASURES = (
         _measure(
             name=f"{name.replace(' ', '_')}_share",
             read=_share(number),
-            definition=definition,
+            definition=lambda scores, parts, counts, at=number: anatomy.shares(scores, parts, counts)[at],
             title=f"{name} share",
             formula=f"mean_i Var_j {formula} over mean_i Var_j s_ij, means as they stand at i and j",
-            says=says,
+            says=f"How much of what sharpens attention {says}.",
             misleads=_MISLEADS,
             null=f"about {null}, n queries and m keys behind the means: the share by their noise alone",
         )
-        for number, ((definition, name, formula, says), null) in enumerate(zip(_SHARES, _NULLS, strict=True))
+        for number, (name, (formula, says, null)) in enumerate(zip(PARTS, _SHARES, strict=True))
     ),
     _measure(
         name="anatomy_cross_term",
