@@ -39,7 +39,9 @@ def test_measure_prints_a_table_words_and_the_path_of_the_page(
     assert (tmp_path / "run" / "report.html").stat().st_size > 1e5
     told = " ".join(answer.err.split())
     assert re.fullmatch(
-        r"(note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*", told
+        r"(note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*"
+        r"(note: position_share, [\w ,]+: undefined, attention is even: [\w .]+)?",
+        told,
     )
 
 
