@@ -219,8 +219,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[st
 
 
 def test_figures_are_made_without_a_renderer() -> None:
-    modules = "show.figures.panels, show.figures.clouds, show.page.section, kinds.block.page"
-    modules += ", kinds.contrast.page, kinds.impact.page, kinds.advise.page, kinds.sweep.marks"
+    modules = "show.figures.panels, show.figures.clouds, show.page.section, kinds.block"
+    modules += ", kinds.contrast, kinds.impact, kinds.advise.page, kinds.sweep.page"
     named = ", ".join(f"isoscope.{name}" for name in modules.split(", "))
     code = f"import sys; sys.modules['isoscope.show.draw'] = None; import {named}"
     assert not loaded_after(code) & DRAWERS

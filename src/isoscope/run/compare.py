@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import permutations
 from os import PathLike
 from pathlib import Path
@@ -85,8 +84,7 @@ def compare(
                 "give runs of `isoscope measure` or `isoscope cloud`, or models."
             )
     ids = {name: runs[name].run.id if name in runs else "" for name in names}
-    run = new_run("compare", " · ".join(names), {"compared": ids, "limit": limit}, MEASURES)
-    run = replace(run, measures={**run.measures, **EXPLANATIONS})
+    run = new_run("compare", " · ".join(names), {"compared": ids, "limit": limit}, MEASURES, EXPLANATIONS)
     folder = open_run(out or default_out("compare", run.id), run)
     for name in names:
         if folder.has(name):

@@ -8,7 +8,7 @@ table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 Told = Mapping[str, Mapping[str, object]]  # what a run tells of its measures: `run.measures`
@@ -17,23 +17,17 @@ Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, 
 
 @dataclass(frozen=True)
 class Family:
-    """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads."""
+    """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads.
+
+    Along steps other maps are drawn where they are named in `over_steps`.
+    """
 
     heading: str
     asks: str
     measures: Mapping[str, Shown] | tuple[()] = ()
     folded: bool = False
     maps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TerminalColumn:
-    """A column of the terminal: `bare` without the null, which is 1 or near 0, `count` for whole numbers."""
-
-    heading: str
-    interval: bool = True
-    bare: bool = False
-    count: bool = False
+    over_steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +43,10 @@ class Shown:
     colours: Colours = "share"  # of a map of heads; a share goes from 0 to 1
     says_zero: bool = False  # a count that is not drawn where it is 0 everywhere: the sentence says it
     note_is_value: bool = False  # its note is part of the value (a dimension, a regime, a p), no remark on it
-    column: TerminalColumn | None = None  # in the terminal, from a table of these
+    heading: str = ""  # of its column in the terminal
+    interval: bool = True  # the terminal shows it
+    bare: bool = False  # in the terminal without the null, which is 1 or near 0
+    count: bool = False  # the terminal writes it as a whole number
 
 
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
@@ -73,42 +70,51 @@ FAMILIES: dict[str, Family] = {
         **_plain("spearman_relative_drift", "spearman_drift", "pearson_relative_drift", "pearson_drift"),
     }),
     "directions": Family("Directions", "Do the vectors point the same way?", {
-        "mean_cosine_between": Shown(scale="Cosines"),
-        "mean_cosine": Shown(beside="mean_cosine_between", scale="Cosines"),
+        "mean_cosine_between": Shown(scale="Cosines", heading="cosine between\nsequences", bare=True),
+        "mean_cosine": Shown(beside="mean_cosine_between", scale="Cosines", heading="cosine\nall pairs",
+                             interval=False),
         "rogue_contribution": Shown(scale="Cosines", note_is_value=True),
         "cosine_variance": Shown(scale="Cosines"),
     }),
     "drift": Family("Drift", "Is the cloud centred on the origin?", {
-        "relative_drift": Shown(), "mean_norm": Shown(), "drift": Shown(instead="relative_drift"),
+        "relative_drift": Shown(heading="relative\ndrift", bare=True),
+        "mean_norm": Shown(heading="mean\nnorm", interval=False),
+        "drift": Shown(instead="relative_drift", heading="drift", bare=True),
     }),
     "spectrum": Family("Spectrum", "How many directions carry the variance?", {
-        "participation_ratio_split": Shown(scale=_USED),
+        "participation_ratio_split": Shown(scale=_USED, heading="dimensions\n(PR split)", interval=False),
         "participation_ratio": Shown(beside="participation_ratio_split", scale=_USED),
-        "effective_rank": Shown(scale=_USED), "rankme": Shown(beside="effective_rank", scale=_USED),
-        "isoscore": Shown(scale="Shares"), "isoscore_star": Shown(instead="isoscore"),
+        "effective_rank": Shown(scale=_USED, heading="effective\nrank", interval=False),
+        "rankme": Shown(beside="effective_rank", scale=_USED),
+        "isoscore": Shown(scale="Shares", heading="IsoScore", interval=False),
+        "isoscore_star": Shown(instead="isoscore"),
         "top_share": Shown(scale="Shares"), "stable_rank": Shown(instead="top_share"),
         "singular_entropy": Shown(),
     }),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
-        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even"),
-        "sink_mass": Shown(panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest"),
+        "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", heading="attention\nentropy",
+                                    interval=False, bare=True),
+        "sink_mass": Shown(panel="Sink mass", curve=AS_IT_IS, null="chance", colours="to the largest",
+                           heading="sink mass", interval=False),
         "largest_weight": Shown(panel="Largest weight", curve=AS_IT_IS), "effective_keys": Shown(),
         "score_std": Shown(), "attended_distance": Shown(), "entropy": Shown(instead="normalised_entropy"),
         "largest_score": Shown(instead="score_std"), "attention_mass": Shown(),
     }, maps=("normalised_entropy", "sink_mass")),
     "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
-        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT),
+        "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT, interval=False,
+                                                  heading="entropy\nwithout drift", bare=True),
         "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM), "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
-        "drift_share": Shown(null="chance"),
+        "drift_share": Shown(null="chance", heading="drift\nshare", interval=False, bare=True),
         "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
         "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
         "cross_term": Shown(), "entropy_without_drift": Shown(instead="normalised_entropy_without_drift"),
-    }, maps=("drift_share", "sink_mass", "sink_mass_without_drift")),
+    }, maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
+       over_steps=("drift_share", "sink_mass_without_drift")),
     "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
     "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
         **_shared("Relative drift of queries and keys", query_relative_drift="queries",
@@ -118,7 +124,8 @@ FAMILIES: dict[str, Family] = {
         "query_drift": Shown(instead="query_relative_drift"),
         "key_drift": Shown(instead="key_relative_drift"),
         "query_key_product": Shown(instead="query_key_cosine"),
-    }, folded=True, maps=("query_key_cosine",)),
+    }, folded=True, maps=("query_key_cosine",),
+       over_steps=("query_key_cosine", "query_relative_drift", "key_relative_drift")),
     "dimensions": Family("Dimensions", "Do a few coordinates stand out?", {
         "outlier_dimensions": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
         "massive_activations": Shown(scale="Numbers that stand out", says_zero=True, note_is_value=True),
@@ -145,31 +152,41 @@ FAMILIES: dict[str, Family] = {
         "uniformity": Shown(), "cluster_cosine": Shown(),
     }, folded=True),
     "partition": Family("Partition function", "Would a softmax favour a direction?", {
-        **_shared("Partition isotropy", partition_isotropy_unit="in units of the mean norm",
-                  partition_isotropy="as the vectors are"),
+        "partition_isotropy_unit": Shown(panel="Partition isotropy", curve="in units of the mean norm",
+                                         heading="isotropy\nat unit norm"),
+        "partition_isotropy": Shown(panel="Partition isotropy", curve="as the vectors are"),
         "partition_isotropy_one_sign": Shown(instead="partition_isotropy"),
         "partition_isotropy_first": Shown(instead="partition_isotropy"),
         "partition_isotropy_second": Shown(instead="partition_isotropy"),
-        "partition_isotropy_float32": Shown(),
+        "partition_isotropy_float32": Shown(heading="isotropy\nas published"),
     }, folded=True),
     "query_key": Family("Localisation", "Where would each head look, by its weights alone?", {
-        "trace": Shown(colours="unbounded, signed", note_is_value=True),
-        "frobenius": Shown(colours="unbounded"), "symmetric_share": Shown(),
-        "propagation_agreement": Shown(colours="signed", note_is_value=True),
+        "trace": Shown(colours="unbounded, signed", note_is_value=True, heading="tr W"),
+        "frobenius": Shown(colours="unbounded", heading="‖W‖"), "symmetric_share": Shown(),
+        "propagation_agreement": Shown(colours="signed", note_is_value=True,
+                                       heading="ρ(t) and attention\n(Spearman)"),
         "softmax_agreement": Shown(null="random weights", note_is_value=True),
         "regime_density": Shown(null="even", note_is_value=True), "walk_slope": Shown(null="standing still"),
-        "spectrum_mean": Shown(instead="trace"), "spectrum_variance": Shown(null="random weights"),
+        "spectrum_mean": Shown(instead="trace", heading="mean\neigenvalue"),
+        "spectrum_variance": Shown(null="random weights", heading="variance of\neigenvalues"),
         "spectral_norm": Shown(null="random weights"), "query_key_rank": Shown(null="random weights"),
-        "key_bias_norm": Shown(), "trace_on_data": Shown(instead="trace", note_is_value=True),
-        "frobenius_on_data": Shown(instead="frobenius"), "trace_square": Shown(instead="trace"),
+        "key_bias_norm": Shown(),
+        "trace_on_data": Shown(instead="trace", note_is_value=True, heading="tr W"),
+        "frobenius_on_data": Shown(instead="frobenius", heading="‖W‖"),
+        "trace_square": Shown(instead="trace"),
         "spectrum_variance_inside": Shown(instead="spectrum_variance"),
     }, maps=("trace", "frobenius", "symmetric_share", "propagation_agreement")),
     "vocabulary": Family("Vocabulary", "Do the rows of the matrices point the same way?", {
         **_plain("frequency_norm_correlation", "frequency_drift_correlation"),
     }),
     "norm": Family("The final norm", "What do its weights do to the cloud?", {
-        **_plain("norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
-                 "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias"),
+        "norm_weight_size": Shown(heading="‖γ‖/√d"),
+        "norm_weight_outliers": Shown(heading="outliers\nof γ", count=True),
+        "norm_bias_size": Shown(heading="‖β‖"),
+        "bias_vocabulary_cosine": Shown(heading="cos(β, mean\nof vocabulary)"),
+        "weight_vocabulary_cosine": Shown(heading="cos(γ, mean\nof vocabulary)"),
+        "bias_cancels": Shown(heading="cos(β,\n−E[γ⊙x̂])"),
+        "drift_removed_by_bias": Shown(heading="drift\nβ removes"),
     }),
     "live": Family("Batches that trained", "What do they show, dropout and all, and where do their gradients "
                    "pull?", folded=True),
@@ -179,37 +196,12 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
 
-_TERMINAL = {
-    "mean_cosine_between": TerminalColumn("cosine between\nsequences", bare=True),
-    "mean_cosine": TerminalColumn("cosine\nall pairs", interval=False),
-    "relative_drift": TerminalColumn("relative\ndrift", bare=True),
-    "drift": TerminalColumn("drift", bare=True), "mean_norm": TerminalColumn("mean\nnorm", interval=False),
-    "participation_ratio_split": TerminalColumn("dimensions\n(PR split)", interval=False),
-    "effective_rank": TerminalColumn("effective\nrank", interval=False),
-    "isoscore": TerminalColumn("IsoScore", interval=False),
-    "normalised_entropy": TerminalColumn("attention\nentropy", interval=False, bare=True),
-    "sink_mass": TerminalColumn("sink mass", interval=False),
-    "normalised_entropy_without_drift": TerminalColumn("entropy\nwithout drift", interval=False, bare=True),
-    "drift_share": TerminalColumn("drift\nshare", interval=False, bare=True), "trace": TerminalColumn("tr W"),
-    "frobenius": TerminalColumn("‖W‖"), "spectrum_mean": TerminalColumn("mean\neigenvalue"),
-    "spectrum_variance": TerminalColumn("variance of\neigenvalues"), "trace_on_data": TerminalColumn("tr W"),
-    "frobenius_on_data": TerminalColumn("‖W‖"),
-    "propagation_agreement": TerminalColumn("ρ(t) and attention\n(Spearman)"),
-    "partition_isotropy_float32": TerminalColumn("isotropy\nas published"),
-    "partition_isotropy_unit": TerminalColumn("isotropy\nat unit norm"),
-    "norm_weight_size": TerminalColumn("‖γ‖/√d"),
-    "norm_weight_outliers": TerminalColumn("outliers\nof γ", count=True),
-    "norm_bias_size": TerminalColumn("‖β‖"),
-    "bias_vocabulary_cosine": TerminalColumn("cos(β, mean\nof vocabulary)"),
-    "weight_vocabulary_cosine": TerminalColumn("cos(γ, mean\nof vocabulary)"),
-    "bias_cancels": TerminalColumn("cos(β,\n−E[γ⊙x̂])"),
-    "drift_removed_by_bias": TerminalColumn("drift\nβ removes"),
-}  # fmt: skip
-
 SHOWN = {
-    measure: replace(how, column=_TERMINAL.get(measure))
-    for family in FAMILIES.values() for measure, how in dict(family.measures).items() if how is not AGAIN
-}  # fmt: skip
+    measure: how
+    for family in FAMILIES.values()
+    for measure, how in dict(family.measures).items()
+    if how is not AGAIN
+}
 """How measures are shown, by measure."""
 
 MAIN = (
@@ -247,6 +239,9 @@ COLUMNS_WITH_ATTENTION = (
 MAPS = {name: family.maps for name, family in FAMILIES.items() if family.maps}
 """Measures that are drawn as maps of layers and heads, by section."""
 
+MAPS_OVER_STEPS = {name: family.over_steps or family.maps for name, family in FAMILIES.items()}
+"""Measures that are drawn as maps of heads and steps, by section."""
+
 _KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family.measures}  # the first wins
 
 
@@ -257,8 +252,7 @@ def how_shown(measure: str) -> Shown:
 
 def heading_of(measure: str) -> str:
     """The heading of a measure's column in the terminal, by default its name, a word per line."""
-    column = how_shown(measure).column
-    return column.heading if column else measure.replace("_", "\n")
+    return how_shown(measure).heading or measure.replace("_", "\n")
 
 
 TOGETHER = {

@@ -109,24 +109,20 @@ class Findings:
         return self.before.isoscore.known and self.before.isoscore.value < NARROW * self.before.isoscore.null
 
     @property
-    def one_cone(self) -> bool:
-        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters."""
-        least, most = (self.before.quantiles[end].value for end in (5, 95))
-        return self.crowded and (least > WEAK or most < STRONG)
-
-    @property
     def verdict(self) -> str:
         """Which case this is; the tables of sentences have a text for each.
 
+        "groups" are pairs of which some are very much alike and others not at all, as in clusters,
         "one direction" is a cone of which less than `WEAK` is left without the mean, "several causes" one of
         which more is left, each for certain; "cone" is one of which neither is known.
         """
         mean, left = self.before.cosine, self.repaired("centre").cosine
+        least, most = (self.before.quantiles[end].value for end in (5, 95))
         cases = {
             "no interval": not mean.bounded,
             "around 0": mean.below(WEAK),
             "unclear": not self.crowded,
-            "groups": not self.one_cone,
+            "groups": not (least > WEAK or most < STRONG),
             "one direction": left.below(WEAK),
             "several causes": left.above(WEAK),
         }

@@ -226,16 +226,15 @@ def _cell(row: Any, interval: bool) -> str:
     if row is None:
         return ""
     how = measures.how_shown(row.measure)
-    column = how.column or measures.TerminalColumn(row.measure)
-    if column.count and not math.isnan(row.value):
+    if how.count and not math.isnan(row.value):
         return f"{row.value:.0f}"
     if row.measure in ("drift", "relative_drift") and row.value < _ROUNDED:
         return "0"
-    if how.column and not column.bare and how.null == "chance" and not math.isnan(row.value + row.null):
+    if how.heading and not how.bare and how.null == "chance" and not math.isnan(row.value + row.null):
         return f"{number(row.value)} (chance {number(row.null)})"
     if math.isnan(row.value):
         return ABSENT
-    if interval and column.interval and not math.isnan(row.low):
+    if interval and how.interval and not math.isnan(row.low):
         return f"{number(row.value)} [{number(row.low)}, {number(row.high)}]"
-    bare = column.bare or math.isnan(row.null) or row.null == 0
+    bare = how.bare or math.isnan(row.null) or row.null == 0
     return number(row.value) if bare else f"{number(row.value)} ({number(row.null)})"

@@ -13,9 +13,8 @@ import pandas as pd
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
 from isoscope.show.figures.clouds import AXES
-from isoscope.show.figures.maps import ALONG
 from isoscope.show.figures.step_axis import StepAxis, step_axis
-from isoscope.show.measures import MAPS
+from isoscope.show.measures import MAPS, MAPS_OVER_STEPS
 from isoscope.show.page.training import Finding
 from isoscope.show.readings import SiteReading, read
 
@@ -45,7 +44,7 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     sites = of.rows(heads=False)
     doubted = [finding.step for finding in findings if finding.step is not None]
     axis = step_axis(of.steps or (0,), doubted)
-    wanted = {m for group in (*MAPS.values(), *ALONG.values()) for m in group}
+    wanted = {m for group in (*MAPS.values(), *MAPS_OVER_STEPS.values()) for m in group}
     heads = of.rows(wanted, heads=True, only=set(axis.steps))
     together = folder.has(BETWEEN)
     facts = {unit: known for unit, known in of.facts.items() if unit not in of.failed}

@@ -109,7 +109,10 @@ def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[
     parts = whole**2 - squares  # [1 + G, d]
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = parts[:, order.numpy()] / parts.sum(1, keepdims=True)
-    chance = _largest(pointing.shape[1], len(order))
+    width = pointing.shape[1]
+    normal = np.random.default_rng([width, len(order)]).standard_normal((DRAWS, width)) ** 2
+    drawn = np.sort(normal / normal.sum(1, keepdims=True), axis=1)[:, ::-1]
+    chance = drawn[:, : len(order)].mean(0)  # the largest squares of a random direction, descending
 
     def told(found: Floats, null: float) -> Reading:
         return Reading(float(found[0]), len(points), null, *_interval(found, count, units))
@@ -119,13 +122,6 @@ def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[
         [told(alone[:, i], float(chance[i])) for i in range(len(order))],
         [told(joined[:, i], float(chance[: i + 1].sum())) for i in range(len(order))],
     )
-
-
-def _largest(width: int, many: int) -> Floats:
-    """The mean shares of the largest squares of a random direction, descending, [many]."""
-    squares = np.random.default_rng([width, many]).standard_normal((DRAWS, width)) ** 2
-    shares = np.sort(squares / squares.sum(1, keepdims=True), axis=1)[:, ::-1]
-    return np.asarray(shares[:, :many].mean(0))
 
 
 def _by_group(values: Tensor, unit: Tensor) -> tuple[Tensor, Tensor, Tensor]:

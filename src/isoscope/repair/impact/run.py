@@ -67,8 +67,7 @@ def impact(
         split = hold_apart(Split(fitted, _apart(tasks)), leave_out=leave_out)
     loaded = load(str(model), device=device)
     if tasks:
-        options = (layers, pool, max_length, batch_size)
-        inputs = open_inputs(loaded, split.texts, *options)
+        inputs = open_inputs(loaded, split.texts, layers, pool, max_length, batch_size)
         split = hold_apart(split, leave_out=leave_out, keys=inputs.keys)
         refuse_too_many(recipes, [inputs.found.width(site) for site in inputs.sites])
     if text is not None:
@@ -128,5 +127,5 @@ def _run_of(
     if spoken is not None:
         question["text"] = {"judged": spoken.judged.facts(), "fitted": spoken.fitted.facts()}
         scores.append(("perplexity", spoken.name))
-    run = new_run("impact", model.name, question, describe(torch.eye(3), measures=SHOWN).measures)
-    return replace(run, measures={**run.measures, **explanations(scores)})
+    measured = describe(torch.eye(3), measures=SHOWN).measures
+    return new_run("impact", model.name, question, measured, explanations(scores))

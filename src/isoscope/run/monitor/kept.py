@@ -61,7 +61,10 @@ class Kept:
         self._refused = ""
         self._recent: tuple[list[int], pd.DataFrame] = [], frame([])
         if self.folder is not None:
-            for step in _steps(self.folder)[-RECENT:]:
+            # by the names of their files: many are not to be opened to be counted
+            names = (file.stem.split("-") for file in (self.folder.path / "rows").glob("step-*.parquet"))
+            steps = sorted(int(parts[1]) for parts in names if len(parts) > 1 and parts[1].isdigit())
+            for step in steps[-RECENT:]:
                 self._rows[step] = self.folder.frame(unit_name(step))
 
     def has(self, step: int, *, live: bool = False) -> bool:
@@ -156,9 +159,3 @@ def clear_unbegun(folder: Path) -> None:
             file.unlink()
         if rows.is_dir():
             rows.rmdir()
-
-
-def _steps(folder: RunFolder) -> list[int]:
-    """The steps that are there, by the names of their files: many are not to be opened to be counted."""
-    names = (file.stem.split("-") for file in (folder.path / "rows").glob("step-*.parquet"))
-    return sorted(int(parts[1]) for parts in names if len(parts) > 1 and parts[1].isdigit())

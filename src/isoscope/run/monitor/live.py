@@ -43,9 +43,8 @@ def live(probe: Probe, module: nn.Module, folder: Folder) -> Iterator[None]:
                     module, found.blocks, running.attention, takes=found.takes, learnt=folder.learnt
                 )
             )
-        taps.enter_context(
-            module.register_forward_hook(running.end)
-        )  # after the tap's own, which has the output
+        # after the tap's own, which has the output
+        taps.enter_context(module.register_forward_hook(running.end))
         yield
     if not running.seen:
         raise IsoscopeError("the model was not called inside watch(); put its forward there.")

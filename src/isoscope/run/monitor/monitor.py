@@ -114,13 +114,9 @@ class Monitor:
             )
             self._share = self._ranks.share(self._probe.batches, whole=self._probe.whole)
         self._idle = self._share.behind if is_sharded(self._source.module) else 0
-        run = new_run(
-            "training",
-            f"{self._source.name} in training",
-            {"model": self._source.name, **self._probe.facts(), **(about or {})},
-            self._probe.measures,
-        )
-        self._run = replace(run, measures={**run.measures, **EXPLANATIONS})
+        title = f"{self._source.name} in training"
+        question = {"model": self._source.name, **self._probe.facts(), **(about or {})}
+        self._run = new_run("training", title, question, self._probe.measures, EXPLANATIONS)
         self._kept = self._opened(out, resume=resume)
 
     def step(self, step: int, values: Values | None = None) -> None:
@@ -274,13 +270,14 @@ class Monitor:
         shares = self._ranks.gathered(problem or seen)
         refused = self._ranks.told(next((each for each in shares if isinstance(each, str)), ""))
         if refused:
-            self._stop(f"the model can no longer be measured at step {source.step}: {refused}")
+            why = f"the model can no longer be measured at step {source.step}: {refused}"
+            self._stopped = (
+                f"{why}. Training goes on without measuring; make a new Monitor for what it is now."
+            )
+            warnings.warn(self._stopped, stacklevel=4)
             return None
-        return (
-            merged([each for each in shares if isinstance(each, Observation)], self._share)
-            if shares
-            else None
-        )
+        made = [each for each in shares if isinstance(each, Observation)]
+        return merged(made, self._share) if shares else None
 
     def _unit(self, step: int, seen: Observation, values: Mapping[str, float]) -> tuple[Unit, list[Alarm]]:
         """The rows of a step with what is known of it, the alarms among it: on disk before they are told."""
@@ -324,10 +321,6 @@ class Monitor:
             self._on_alarm(alarm)
         else:
             warnings.warn(alarm.words, stacklevel=4)
-
-    def _stop(self, why: str) -> None:
-        self._stopped = f"{why}. Training goes on without measuring; make a new Monitor for what it is now."
-        warnings.warn(self._stopped, stacklevel=5)
 
 
 def _generators(probe: object) -> tuple[torch.Generator, ...]:

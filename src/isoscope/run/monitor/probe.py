@@ -168,8 +168,9 @@ def changed_shape(probe: Probe, module: nn.Module) -> str:
     now = shapes_of(module)
     for name in sorted(now.keys() | probe.shapes.keys()):
         if now.get(name) != probe.shapes.get(name):
-            was, is_now = (_said(shapes.get(name)) for shapes in (probe.shapes, now))
-            return f"{name} was {was} and is {is_now}"
+            was, is_now = (shapes.get(name) for shapes in (probe.shapes, now))
+            said = ("absent" if shape is None else str(list(shape)) for shape in (was, is_now))
+            return "{} was {} and is {}".format(name, *said)
     there = {id(part) for part in module.modules()}
     gone = [name for name, block in probe.found.blocks.items() if id(block) not in there]
     return f"the block {gone[0]} is another module" if gone else ""
@@ -188,10 +189,6 @@ def weights_sample(module: nn.Module) -> str:
     chosen = sorted({last - last * number // MATRICES for number in range(MATRICES)})
     first = [weights[i].flatten()[:NUMBERS].to(weights[0].device, torch.float64) for i in chosen]
     return hashlib.blake2b(torch.cat(first).cpu().numpy().tobytes(), digest_size=8).hexdigest()
-
-
-def _said(shape: tuple[int, ...] | None) -> str:
-    return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _refuse_probe(given: object) -> None:

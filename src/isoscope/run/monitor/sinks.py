@@ -78,10 +78,7 @@ def _spared(call: Callable[[], object], sink: Sink, when: str) -> bool:
     try:
         call()
     except Exception as reason:  # noqa: BLE001  (whatever a tracker raises, training goes on)
-        warnings.warn(f"the sink {name_of(sink)} failed {when}: {_words(reason)}", stacklevel=6)
+        words = ": ".join(filter(None, [type(reason).__name__, str(reason)]))
+        warnings.warn(f"the sink {name_of(sink)} failed {when}: {words}", stacklevel=6)
         return False
     return True
-
-
-def _words(reason: Exception) -> str:
-    return f"{type(reason).__name__}: {reason}" if str(reason) else type(reason).__name__

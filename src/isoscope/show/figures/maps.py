@@ -17,15 +17,13 @@ from isoscope.show.charts import MOST_TICKS, Axis, Chart, Hover, Map
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
-from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
+from isoscope.show.measures import MAPS, MAPS_OVER_STEPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read
 
 CELL, TALLEST = 22, 420  # pixels a layer where there are few, and of all together
 GAP_UNTIL = 48  # with more layers or heads than this, cells have no gap between them
 MOST_TOLD = 4096  # of more cells each tells its value and head alone: 200 layers of 128 heads took 32 MB
 MOST_HEADS = 192  # heads in one map along the steps; of more, a list picks which layers are shown
-ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}  # drawn along the steps beside `MAPS`
-_AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
 _CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels of a head along the steps: of few, of many, and all
 _MARGIN = 44  # pixels below a map
 _MOST = 0.95  # of the heads: the colours of what has no bounds are spread over so many
@@ -113,8 +111,8 @@ class HeadsOverSteps:
 
 def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told) -> HeadsOverSteps | None:
     """The maps of a section along the steps, a line of cells a head; None without rows of heads."""
-    asked = [m for m in (*MAPS.get(family, ()), *ALONG.get(family, ())) if m not in _AGAIN.get(family, ())]
-    own = rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(list(KINDS))]
+    asked = MAPS_OVER_STEPS.get(family, ())
+    own = rows[rows["head"].notna() & rows["measure"].isin(list(asked)) & rows["kind"].isin(list(KINDS))]
     own = own[own["value"].map(math.isfinite).astype(bool)]
     if own.empty:
         return None

@@ -106,7 +106,10 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     if not readings:
         return Drawn(())
     several = len(palette(whole)) > 1
-    named = _drawn(readings, in_order((r.measure for r in readings), family))
+    named = in_order((r.measure for r in readings), family)
+    named = [m for m in named if how_shown(m).instead not in named]
+    counted = {r.measure for r in readings if r.value or not how_shown(r.measure).says_zero}
+    named = [m for m in named if m in counted] or named  # no count of nothing where there is more
     plan = _plan(readings, family, palette(whole))
     drawn = (_dots if plan.along == "dots" else _curves)(readings, named, plan, told, not several)
     keyed = (several or len(plan.colours) > 1) and not all(panel.key for panel in drawn)
@@ -119,13 +122,6 @@ def palette(readings: Iterable[SiteReading]) -> dict[str, Pair]:
     """The colour of every model that was measured, the same in all figures of a page."""
     names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
     return dict(zip(names, cycle(MODELS), strict=False))
-
-
-def _drawn(readings: list[SiteReading], named: list[str]) -> list[str]:
-    """Without those that another is drawn instead of, and counts of nothing where there is more."""
-    named = [m for m in named if how_shown(m).instead not in named]
-    counted = {r.measure for r in readings if r.value or not how_shown(r.measure).says_zero}
-    return [m for m in named if m in counted] or named
 
 
 def _plan(readings: list[SiteReading], family: str, colours: dict[str, Pair]) -> Plan:

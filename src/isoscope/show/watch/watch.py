@@ -230,12 +230,7 @@ def state(run: Path) -> State:
 
 def newest_file(rows: Path) -> tuple[float, Path] | None:
     """The file of rows that came last, and when, in seconds; None where there is none."""
-    with os.scandir(rows) as entries:
-        found = [(e.stat().st_mtime_ns / 1e9, e.name) for e in entries if e.name.endswith(".parquet")]
-    if not found:
-        return None
-    when, name = max(found)
-    return when, rows / name
+    return max(((file.stat().st_mtime_ns / 1e9, file) for file in rows.glob("*.parquet")), default=None)
 
 
 def told_of(file: Path) -> str:

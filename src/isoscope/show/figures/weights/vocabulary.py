@@ -82,7 +82,10 @@ def _table(own: list[SiteReading], heading: str, told: Told) -> Grid:
     spans = [(name, sum(kind.startswith(side) for kind in columns)) for side, name in SIDES.items()]
     at = {(r.measure, r.kind): r for r in own if r.kind in columns}
     there = {measure for measure, _ in at} - {"mean_cosine_between"}  # of rows it is the other again
-    hidden = _hidden_states(own)
+    # the vectors that leave the model: at the norm, the output, or the deepest layer
+    kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
+    deepest = max((r.layer for r in own if r.kind == kind and r.layer is not None), default=None)
+    hidden = [r for r in own if r.kind == kind and r.layer == deepest]
     if hidden:
         columns, labels = [*columns, "hidden"], [*labels, hidden[0].site.replace("norm-output", "final norm")]
         spans = [*spans, ("Hidden states", 1)]
@@ -94,14 +97,6 @@ def _table(own: list[SiteReading], heading: str, told: Told) -> Grid:
         if measure in there
     ]
     return Grid(heading, tuple(span for span in spans if span[1]), tuple(labels), tuple(lines))
-
-
-def _hidden_states(own: list[SiteReading]) -> list[SiteReading]:
-    """What is known of the vectors that leave the model: at the norm, the output, or the deepest layer."""
-    kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
-    there = [r for r in own if r.kind == kind]
-    deepest = max((r.layer for r in there if r.layer is not None), default=None)
-    return [r for r in there if r.layer == deepest]
 
 
 def _entry(reading: SiteReading | None) -> Entry | None:

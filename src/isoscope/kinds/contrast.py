@@ -1,17 +1,27 @@
-"""What a contrast says: a table of arms × quantities, and which arms lie higher, lower or are alike."""
+"""A contrast on the terminal and on its page: how arms differ at the same entropy or as they came.
+
+Layer 0 is the mean over layers. Decided here: an arm keeps its colour on the whole page, and nothing is drawn
+beyond what was measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import nan
+import math
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of
 from isoscope.lab.contrast.fit import Fitted, fit
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
+from isoscope.show.charts import Chart, Ground, Hover, Series, turned
+from isoscope.show.colours import GRID, Pair
+from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told, name_of, title_of
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import Section, panel_of, section
 
 LAYER = "Mean over layers"
 CHANCE = "Intervals are not corrected for their number: of twenty arms that do not differ, one seems to."
@@ -22,6 +32,11 @@ _FIRST = {
 """The quantities of the headline, in order: at matched entropy, and of arms as they came."""
 _MOST = 6  # quantities in the table; the page has all
 _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
+_DOTS = (
+    "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "
+    "that leaves 0 out, else hollow."
+)
+_SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the headline, so they stand first
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
@@ -45,7 +60,7 @@ def _table(found: Fitted, told: Told) -> Table:
     if as_they_came(found.differences):
         own = found.points[(found.points["layer"] == 0) & (found.points["arm"] == found.arms[0])]
         means = own.groupby("measure")["value"].mean()
-        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, nan)) for name in measures)))
+        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, math.nan)) for name in measures)))
     for arm in found.arms[1:]:
         cells = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
         lines.append((arm, *(cells.get(measure, "") for measure in measures)))
@@ -143,3 +158,93 @@ def _sides(own: pd.DataFrame) -> str:
         ]
         sides += [f"{word} with {', '.join(each)}"] if each else []
     return " and ".join(sides)
+
+
+def content_of(folder: RunFolder) -> Content:
+    """The sections, and their page without rows of weights: there are many models'."""
+    rows, found, told = folder.frame(), fitted(folder), folder.run.measures
+    said = finding(found.differences, found.arms, told)
+    return content(folder, contrast_sections(found, told), said, rows[rows["kind"] != "query_key"])
+
+
+def contrast_sections(found: Fitted, told: Told) -> list[Section]:
+    """Differences, then the trials of the mean over layers, then those of every layer, folded."""
+    points, lines, differences, arms = found.points, found.lines, found.differences, found.arms
+    reference = arms[0] if arms else ""
+    free, colours = as_they_came(differences), {arm: turned(at)[0] for at, arm in enumerate(arms)}
+    measures = [str(m) for m in points["measure"].drop_duplicates()]
+    if not free:
+        measures.sort(key=lambda m: _SPOKEN_OF.index(m) if m in _SPOKEN_OF else len(_SPOKEN_OF))
+    beside = [arm for arm in arms[1:] if (differences["arm"] == arm).any()]
+    whole = differences[differences["layer"] == 0]
+    apart = {m: differences_chart(whole[whole["measure"] == m], beside, colours) for m in measures}
+    made = section(
+        "contrast", "As they came" if free else "At the same entropy",
+        f"How does each arm differ from {reference}?",
+        [panel_of(m, told, chart) for m, chart in apart.items()], told,
+        words="\n".join([_DOTS.format(reference), *findings(whole, told), CHANCE]),
+        key={arm: colours[arm] for arm in beside}, explained=measures,
+    )  # fmt: skip
+    for layer in sorted(points["layer"].unique()):
+        here, drawn = points[points["layer"] == layer], lines[lines["layer"] == layer]
+        trials = {
+            m: trials_chart(here[here["measure"] == m], drawn[drawn["measure"] == m], arms)
+            for m in measures
+            if m != "normalised_entropy"
+        }
+        made += section(
+            f"layer-{layer}" if layer else "trials", f"Layer {layer}" if layer else LAYER,
+            "Every trial against the entropy of its attention",
+            [panel_of(m, told, chart) for m, chart in trials.items()], told,
+            words=span(differences[differences["layer"] == layer]), key=colours, explained=(),
+            folded=bool(layer),
+        )  # fmt: skip
+    return made
+
+
+def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[str, Pair]) -> Chart:
+    """One quantity: a dot per arm, hollow where its interval holds 0; else with the spread of its seeds."""
+    dots = []
+    for _, line in own[own["value"].notna() & own["arm"].isin(list(arms))].iterrows():
+        low, high, bounded = reach(line)
+        sure = bounded and not low <= 0 <= high
+        arm, bar = str(line["arm"]), 1.6 if bounded else 0.8
+        number = Reading(line["value"], line["n"], low=low, high=high)
+        dots.append(Dot(arms.index(arm), arm, number, colours[arm], telling(line), hollow=not sure, bar=bar))
+    return rows_of_changes(arms, dots, "difference")
+
+
+def telling(line: pd.Series) -> Hover:
+    """The hover text of a difference."""
+    low, high, bounded = reach(line)
+    seeds = f"{line['n']} seed{'' if line['n'] == 1 else 's'}"
+    lines = [
+        f"{'95 % interval' if bounded else 'seeds lie from'} {low:.6g} to {high:.6g}",
+        seeds if pd.isna(line["at"]) else f"{seeds}, at an entropy of {line['at']:.3f}",
+    ]
+    return Hover(f"{line['value']:.6g}", f"  {line['arm']}", list(filter(None, [*lines, line["note"]])))
+
+
+def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str]) -> Chart:
+    """One quantity of one layer: points are trials, a line is the mean over the seeds of an arm."""
+    x = points["entropy"].dropna()
+    least, most = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
+    shared = lines[lines["high"] < math.inf]
+    grounds = []
+    if len(shared) and shared["low"].max() < shared["high"].min():
+        grounds = [Ground((shared["low"].max(), shared["high"].min()), (), GRID, 0.45)]
+    series = []
+    for at, arm in enumerate(arms):
+        own, (pair, mark, dash) = lines[lines["arm"] == arm], turned(at)
+        if len(own) and len(shared):
+            ends = [max(least, own["low"].min()), min(most, own["high"].max())]
+            y = [float((own["intercept"] + own["slope"] * end).mean()) for end in ends]
+            series.append(Series(arm, ends, y, colour=pair, dash=dash, width=1.8))
+        mine = points[(points["arm"] == arm) & points["entropy"].notna() & points["value"].notna()]
+        told = [
+            Hover(f"{value:.6g}", f" at an entropy of {entropy:.3f}", [f"{arm}, seed {seed}"])
+            for value, entropy, seed in zip(mine["value"], mine["entropy"], mine["seed"], strict=True)
+        ]
+        at_entropy = mine["entropy"].tolist(), mine["value"].tolist()
+        series.append(Series(arm, *at_entropy, style="dots", told=told, colour=pair, mark=mark, size=5))
+    return Chart("", "normalised entropy, measured", "", series, grounds=grounds)
