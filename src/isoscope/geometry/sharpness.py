@@ -58,7 +58,7 @@ def sink_mass(scores: Tensor, counts: Tensor) -> Tensor:
             first = _first(sequence)
             rows = sequence[counted]
             each += [float(row.softmax(0)[first]) for row in rows if _whole(row) and _visible(row)[first]]
-        found.append(sum(each) / len(each) if each else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
 
 
@@ -76,9 +76,7 @@ def attention_mass(weights: Tensor, scores: Tensor, counts: Tensor) -> Tensor:
     found = []
     for head in range(scores.shape[1]):
         rows = zip(weights[:, head][counts].double(), scores[:, head][counts].double(), strict=True)
-        each = [float(weight[_visible(row)].sum()) for weight, row in rows if _whole(row)]
-        known = [mass for mass in each if math.isfinite(mass)]
-        found.append(sum(known) / len(known) if known else math.nan)
+        found.append(_known([float(weight[_visible(row)].sum()) for weight, row in rows if _whole(row)]))
     return torch.tensor(found, dtype=torch.float64)
 
 
@@ -108,7 +106,7 @@ def normalised_entropy_beside_first(scores: Tensor, counts: Tensor, other: Tenso
             pairs = zip(sequence[counted], against[counted], strict=True)
             both = [(_beside(row, first), _beside(its, first)) for row, its in pairs]
             each += [mine for mine, its in both if not math.isnan(mine + its)]
-        found.append(sum(each) / len(each) if each else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
 
 
@@ -122,9 +120,14 @@ def _mean(scores: Tensor, counts: Tensor, of: Callable[[Tensor, Tensor, int], fl
             for i, row in enumerate(sequence)
             if counted[i] and _whole(row)
         ]
-        known = [number for number in each if not math.isnan(number)]
-        found.append(sum(known) / len(known) if known else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
+
+
+def _known(numbers: list[float]) -> float:
+    """The mean of those that are finite; NaN of none."""
+    known = [number for number in numbers if math.isfinite(number)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _first(sequence: Tensor) -> int:

@@ -27,10 +27,8 @@ LEAST = 8  # types that make a correlation
 
 def self_similarity(points: Tensor, token: Tensor, sequence: Tensor) -> float:
     """The mean over types of the mean cosine between its vectors of different sequences, in [−1, 1]."""
-    found = [
-        mean_cosine_between(points[token == name], sequence[token == name])
-        for name in torch.unique(token).tolist()
-    ]
+    mine = [token == name for name in torch.unique(token).tolist()]
+    found = [mean_cosine_between(points[each], sequence[each]) for each in mine]
     known = [value for value in found if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 

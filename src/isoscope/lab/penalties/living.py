@@ -1,7 +1,6 @@
 """Weights of a model as they are now, with their gradient: found by name once, read at every step.
 
-Finding takes milliseconds and waits for a GPU; reading does neither. A weight that is computed (σReparam, a
-parametrisation) is computed again, because it is read from the module that owns it.
+A weight that is computed (σReparam, a parametrisation) is read from its module, and so computed again.
 """
 
 from __future__ import annotations

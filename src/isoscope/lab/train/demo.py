@@ -1,8 +1,4 @@
-"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it.
-
-Measured untrained and at several points of training, with every measure there is, on text that it is not
-trained on.
-"""
+"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it."""
 
 from __future__ import annotations
 
@@ -50,11 +46,6 @@ def watch(
         measures=[measure.name for measure in choose()], counterfactual=True, budget=None, on_alarm=on_alarm,
         sinks=() if sink is None else (sink,), name=NAME, points=MOST // len(demo.steps), about=about
     )  # fmt: skip
-
-
-def begin(demo: Demo) -> nn.Module:
-    """The model as it is before training."""
-    return demo.experiment.build(demo.lesson)
 
 
 def perform(

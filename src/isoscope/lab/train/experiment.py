@@ -1,8 +1,7 @@
 """One experiment of the lab: a task, a model of some shape, a recipe and a penalty, in one run folder.
 
-A Monitor looks at the model when a checkpoint is due, on what is held out. Beside rows the folder has
-`checkpoints/step-000064.safetensors`, the weights at that step, and `state.pt`, from which training goes on.
-Rows are written first, then weights, then the state: whenever it is stopped, what is there is whole.
+A Monitor looks at it when a checkpoint is due. Rows are written first, then
+`checkpoints/step-000064.safetensors`, then `state.pt`, from which training goes on: what is there is whole.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen, unknown_name
 from isoscope.lab.model import cnn, transformer
 from isoscope.lab.penalties.table import Penalty, parse
 from isoscope.lab.tasks.base import HELD, Lesson
@@ -149,6 +148,16 @@ class Underway:
                     self.kept.keep(self.training)
             if progress is not None:
                 progress(step, self.training.recipe.steps)
+
+
+def lesson_of(experiment: Experiment) -> Lesson:
+    """The lesson of an experiment, read once for all that learn it one after the other."""
+    return _lesson(experiment.task, experiment.data, experiment.length)
+
+
+@lru_cache(maxsize=1)
+def _lesson(task: str, data: str, length: int) -> Lesson:
+    return Experiment(task=task, data=data, length=length).lesson()
 
 
 def probe_of(lesson: Lesson) -> list[Tensor]:

@@ -1,7 +1,6 @@
 """W that are made up, and what walks at random say of them: ρ(t) in closed form and by simulation.
 
-W = (θ/d)·I + s·G/d with G Gaussian: its trace is θ, the variance of its eigenvalues grows with the spread s,
-and ‖W‖_F² ≈ θ²/d + s². A row of these has its number of positions T as its n.
+W = (θ/d)·I + s·G/d, G Gaussian: its trace is θ and ‖W‖_F² ≈ θ²/d + s². The n of a row is its T.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
     if made.regime in LOCALISED:
         found["propagation_outside"] = float(both.simulated[~inside].mean())
         true, linear = propagation.attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
-        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value).spearman)
+        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value))
     x = (both.places / length).tolist()
     points = [
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())

@@ -1,7 +1,4 @@
-"""The final norm while the model runs: what enters is folded into its stages, and held against what leaves.
-
-A module that is called several times in a forward (the norm of ALBERT's one block) is final in its last call.
-"""
+"""The final norm while the model runs, in its last call: folded into stages, and compared with them."""
 
 from __future__ import annotations
 
@@ -96,9 +93,8 @@ class FinalNorm:
             size = float(own[own.isfinite().all(1)].square().mean().sqrt())
             self.apart = max(self.apart, float(apart.max()) / size if size else 0.0)
         if self.apart > 1e-5 + 8 * torch.finfo(given.dtype).eps:
-            self._remarks[
-                "what leaves it in the model is not γ⊙x̂ + β as read: the stages are of the weights"
-            ] = None
+            told = "what leaves it in the model is not γ⊙x̂ + β as read: the stages are of the weights"
+            self._remarks[told] = None
 
     def observation(self, model: str, revision: str, step: int | None) -> Observation | None:
         """The stages as sites, with the measures that are shown of them; None where it never ran."""

@@ -1,9 +1,8 @@
 """What a pass over data shows of where attention falls: the inputs as a walk, and the last query's weights.
 
-Decided here: W acts on what enters its projections, x = γ⊙x̂ + β, and is taken as it is stored. That is the
-same as γ folded into W with the increments of x̂, since β drops out of x_{t+1} − x_t: tr(WΣ) is one number.
-The profile is that of the last query that counts, over the keys it sees up to itself, special ones included.
-What has no such order is left out and said: attention across, within windows, over keys of another length.
+Decided here: W acts on what enters its projections, x = γ⊙x̂ + β, as it is stored: the same as γ folded into
+W with the increments of x̂. The profile is that of the last query that counts, over the keys it sees up to
+itself. What has no such order is left out and said: attention across, or within windows.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ class Localiser:
 
     def remarks(self) -> list[str]:
         """What was left out, and why: each reason once, with the attentions it holds for."""
-        told = list(self._told)
+        told = [*filter(None, [self.found.unseen]), *self._told]
         for why in dict.fromkeys(self.left_out.values()):
             sites = [str(site) for site, said in self.left_out.items() if said == why]
             told.append(f"{sites[0]} to {sites[-1]}: {why}" if len(sites) > 1 else f"{sites[0]}: {why}")

@@ -1,9 +1,8 @@
 """The final norm taken apart on data: what enters it, standardised, times γ, plus β, and the same edited.
 
-Decided here: the stages are formed in float64 from what enters the norm. Directions and norms are folded
-stage by stage; spread and sample only of what enters and of what is standardised, since those of x̂⊙γ + β
-follow exactly: mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and change γ or β: β := 0, γ := 1, or both from
-another checkpoint. A norm without β has no such edit.
+Stages are formed in float64 from what enters the norm. Spread and sample are folded only of what enters and
+of what is standardised: those of x̂⊙γ + β follow exactly, mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and
+change γ or β: β := 0 (of a norm that has β), γ := 1, or both from another checkpoint.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ class Change:
             return replace(record, vectors=self.of(record.vectors))
         spread = cast("Moments", record)
         weight = torch.ones_like(spread.mean[0]) if self.weight is None else self.weight.to(spread.mean)
-        return replace(
-            spread, mean=self.of(spread.mean), scatter=spread.scatter * torch.outer(weight, weight)
-        )
+        scatter = spread.scatter * torch.outer(weight, weight)
+        return replace(spread, mean=self.of(spread.mean), scatter=scatter)
 
 
 def standardised(norm: Norm, x: Tensor) -> Tensor:
@@ -72,15 +70,10 @@ def standardised(norm: Norm, x: Tensor) -> Tensor:
 def stages(norm: Norm, edits: Mapping[str, Norm] | None = None) -> dict[str, Change]:
     """The stages after standardising, and the edits, by kind: one of another norm is ``norm_`` + its name."""
     weight, bias = norm.weight.double(), None if norm.bias is None else norm.bias.double()
-    found = {
-        STANDARDISED: Change(None, None),
-        SCALED: Change(weight, None),
-        OUTPUT: Change(weight, bias),
-        WITHOUT_BIAS: Change(weight, None),
-        WITHOUT_WEIGHT: Change(None, bias),
-    }
-    if bias is None:
-        del found[WITHOUT_BIAS]
+    found = {STANDARDISED: Change(None, None), SCALED: Change(weight, None), OUTPUT: Change(weight, bias)}
+    if bias is not None:
+        found[WITHOUT_BIAS] = Change(weight, None)
+    found[WITHOUT_WEIGHT] = Change(None, bias)
     for name, other in (edits or {}).items():
         kind = "_".join(["norm", *name.split()])
         if other.weight.shape != weight.shape:
@@ -103,38 +96,34 @@ class NormRecords:
     @classmethod
     def of(cls, norm: Norm, changes: Mapping[str, Change], entering: Tensor, places: Places) -> NormRecords:
         """Fold the vectors that count, [n, d], of one batch."""
-        found = {BEFORE: _folded(Vectors.at(entering.double(), places), (*_FOLDED, *_FOLLOWING))}
-        plain = standardised(norm, entering)
+
+        def folded(points: Tensor, *more: type[Stat]) -> Records:
+            seen = Vectors.at(points, places)
+            return {stat: stat.of(seen) for stat in (*_FOLDED, *more)}
+
+        found, plain = {BEFORE: folded(entering.double(), *_FOLLOWING)}, standardised(norm, entering)
         made: dict[tuple[int, int], Records] = {}  # β := 0 is the stage before β: folded once
         for kind, change in changes.items():
             same = id(change.weight), id(change.bias)
             if same not in made:
-                more = _FOLLOWING if kind == STANDARDISED else ()
-                made[same] = _folded(Vectors.at(change.of(plain), places), (*_FOLDED, *more))
+                made[same] = folded(change.of(plain), *(_FOLLOWING if kind == STANDARDISED else ()))
             found[kind] = made[same]
         return cls(found)
 
     def merge(self, other: NormRecords) -> NormRecords:
         """The records of both streams."""
-        return NormRecords(
-            {
-                kind: {stat: cast("Any", one).merge(other.held[kind][stat]) for stat, one in mine.items()}
-                for kind, mine in self.held.items()
-            }
-        )
+        found: dict[str, Records] = {}
+        for kind, mine in self.held.items():
+            found[kind] = {stat: cast("Any", one).merge(other.held[kind][stat]) for stat, one in mine.items()}
+        return NormRecords(found)
 
     def whole(self, changes: Mapping[str, Change]) -> dict[str, Records]:
         """Every record of every stage, in their order."""
-        plain = self.held[STANDARDISED]
-        following = {
-            kind: {stat: change.of_record(plain[stat]) for stat in _FOLLOWING}
-            for kind, change in changes.items()
-        }
-        return {kind: {**following.get(kind, {}), **mine} for kind, mine in self.held.items()}
-
-
-def _folded(seen: Vectors, kinds: tuple[type[Stat], ...]) -> Records:
-    return {stat: stat.of(seen) for stat in kinds}
+        plain, found = self.held[STANDARDISED], dict(self.held)
+        for kind, change in changes.items():
+            following = {stat: change.of_record(plain[stat]) for stat in _FOLLOWING}
+            found[kind] = {**following, **found[kind]}
+        return found
 
 
 def bias_cancels(scaled: Centre, bias: Tensor | None) -> Reading:
