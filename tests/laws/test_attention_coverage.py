@@ -42,7 +42,8 @@ def stream(size: int, drift: float, random: torch.Generator) -> Scene:
     made = Scene(query, keys, counts, torch.randint(0, 2**40, (size,), generator=random), causal=True)
     known = Queries.of(made.heads)
     chance = torch.tensor([[0.0, drift, 0.0, 0.0]] * 2, dtype=torch.float64)
-    return replace(made, mean=known.mean_query, random=chance, behind=known.behind_mean)
+    means = {"mean": known.mean_query, "key_mean": known.mean_key, "behind": known.behind_mean}
+    return replace(made, **means, random=chance)
 
 
 def least(streams: int) -> float:

@@ -35,6 +35,17 @@ class Counterfact:
     drift_variance: Tensor
     behind: Tensor
 
+    def of_site(self, number: int) -> Counterfact:
+        """One site of several that stand on an axis in front."""
+        rows = (
+            AttentionRows(**{name: each[number] for name, each in vars(of).items()})
+            for of in (self.rows, self.without, self.random)
+        )
+        whole, without, random = rows
+        return Counterfact(
+            whole, self.positions, without, random, self.drift_variance[number], self.behind[number]
+        )
+
 
 @dataclass(frozen=True)
 class Counterfactual:

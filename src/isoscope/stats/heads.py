@@ -40,8 +40,8 @@ class Heads:
     """Rows [b, h, t] with their positions; those of k sites, of the same positions, have an axis in front.
 
     `query` [b, h, t, e] and `keys` [b, g, s, e] are there where the model shows them, with the positions of
-    keys; `unrotated` are the queries before rotary position, where there is one and they can be had. `mass`
-    [b, h, t] is what the weights of a row add up to, where they are no softmax.
+    keys; `unrotated` and `unrotated_keys` are before rotary position, where there is one and they can be had.
+    `mass` [b, h, t] is what the weights of a row add up to, where they are no softmax.
     """
 
     rows: AttentionRows
@@ -51,6 +51,7 @@ class Heads:
     keys: Tensor | None = None
     key_positions: Positions | None = None
     mass: Tensor | None = None
+    unrotated_keys: Tensor | None = None
 
     @property
     def counts(self) -> Tensor:

@@ -94,6 +94,7 @@ class Queries:
     query_unit: HeadSums
     key_unit: HeadSums
     unrotated: HeadSums  # queries before rotary position
+    unrotated_key: HeadSums
 
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
@@ -101,12 +102,14 @@ class Queries:
         query, keys, key_positions, member = seen.query, seen.keys, seen.key_positions, members(seen.key)
         if query is None or keys is None or key_positions is None:
             none = seen.counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
-            turned = before = held = vector_totals(none, seen.counts[:0, :0])
+            turned = before = held = held_before = vector_totals(none, seen.counts[:0, :0])
             member = member[:, :0]
         else:
             turned = vector_totals(query, seen.counts)
             before = turned if seen.unrotated is None else vector_totals(seen.unrotated, seen.counts)
-            held = vector_totals(keys, key_positions.counts)
+            held = held_before = vector_totals(keys, key_positions.counts)
+            if seen.unrotated_keys is not None:
+                held_before = vector_totals(seen.unrotated_keys, key_positions.counts)
 
         def sums(of: VectorTotals) -> HeadSums:
             return HeadSums.of(of.count, of.squares, of.norms, of.total, member)
@@ -117,6 +120,7 @@ class Queries:
         return cls(
             sums(turned), sums(held), directions(turned), directions(held),
             sums(turned) if before is turned else sums(before),
+            sums(held) if held_before is held else sums(held_before),
         )  # fmt: skip
 
     def merge(self, other: Self) -> Self:
@@ -130,13 +134,18 @@ class Queries:
 
     @staticmethod
     def size(width: int, parts: int) -> int:
-        """Bytes: five sums per group."""
-        return 8 * width * 5 * (GROUPS + 1)
+        """Bytes: six sums per group."""
+        return 8 * width * 6 * (GROUPS + 1)
 
     @property
     def mean_query(self) -> Tensor:
         """The mean query of each head before rotary position, [h, e]."""
         return self.unrotated.mean
+
+    @property
+    def mean_key(self) -> Tensor:
+        """The mean key of each key head before rotary position, [g, e]."""
+        return self.unrotated_key.mean
 
     @property
     def behind_mean(self) -> Tensor:

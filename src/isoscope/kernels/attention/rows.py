@@ -76,7 +76,7 @@ def attention_rows(
         key_bias=key_bias,
         wanted=wanted,
     )
-    if _choose(inputs, backend)[0] == "chunked":
+    if backend_for(inputs, backend)[0] == "chunked":
         return chunked(inputs)
     from isoscope.kernels.attention.triton import fused
 
@@ -163,7 +163,7 @@ def variant_rows(
     )
     every = (*STATISTICS, SHIFT_VARIANCE)
     shifts, asked = check_shifts(q, shifts, [every] * len(shifts) if wanted_of is None else wanted_of, every)
-    if _choose(inputs, backend)[0] == "chunked":
+    if backend_for(inputs, backend)[0] == "chunked":
         return chunked_variants(inputs, shifts, asked)
     from isoscope.kernels.attention.triton import fused
 
@@ -215,10 +215,11 @@ def chosen_backend(
         key_bias=key_bias,
         wanted=STATISTICS,
     )
-    return _choose(inputs, backend)
+    return backend_for(inputs, backend)
 
 
-def _choose(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
+def backend_for(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
+    """What `chosen_backend` says, of inputs that were checked."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; it is '{backend}'")
     against = _against_triton(inputs)

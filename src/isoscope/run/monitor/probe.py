@@ -24,12 +24,11 @@ from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.run.near import near
-from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.observe.fold import AGAIN, OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
 from isoscope.run.observe.observe import look, offered_by, refuse_nothing, refuse_without_attention, stats_of
 from isoscope.sites import Site, select
-from isoscope.stats.counterfactual import Counterfactual
 
 MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
     "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm", "largest_activation",
@@ -60,7 +59,7 @@ class Probe:
     @property
     def whole(self) -> bool:
         """Whether it must be read in one piece, since a mean over all of it is taken away again."""
-        return any(Counterfactual in measure.stats for measure in self.measures)
+        return any(stat in measure.stats for measure in self.measures for stat in AGAIN)
 
     @property
     def digest(self) -> str:

@@ -23,6 +23,7 @@ from isoscope.run.near import near_where_small
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.run.page import PAGE, write_page
 from isoscope.sites import Site
+from isoscope.stats.anatomy import Anatomy
 from isoscope.stats.base import Stat
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
@@ -85,7 +86,7 @@ class Observation:
             site: {
                 kind: stat.merge(other.records[site][kind])
                 for kind, stat in mine.items()
-                if kind is not Counterfactual  # each was read without its own mean query
+                if kind not in (Counterfactual, Anatomy)  # each was read without its own means
             }
             for site, mine in self.records.items()
         }
