@@ -19,7 +19,8 @@ Colours = Literal["share", "to the largest", "signed", "unbounded", "unbounded, 
 class Family:
     """A section of the page: heading, question, measures in order, and those drawn as `maps` of heads.
 
-    Along steps other maps are drawn where they are named in `over_steps`.
+    Along steps other maps are drawn where they are named in `over_steps`. It is left out where the family
+    that is shown `instead` has a value.
     """
 
     heading: str
@@ -28,6 +29,7 @@ class Family:
     folded: bool = False
     maps: tuple[str, ...] = ()
     over_steps: tuple[str, ...] = ()
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ class Shown:
     bare: bool = False  # in the terminal without the null, which is 1 or near 0
     count: bool = False  # the terminal writes it as a whole number
 
+
+ANATOMY = {
+    "position": ("position_share", "preferred places and distances"),
+    "key": ("key_share", "keys that every query favours"),
+    "query position": ("query_position_share", "each query’s own preferred places"),
+    "content": ("content_share", "the match of a query’s content with a key’s"),
+}
+"""The measure of each part of attention scores, and what it is, in the order in which they are drawn."""
 
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
 _USED, _ENTROPY = "Directions used", "Normalised entropy"
@@ -91,6 +101,17 @@ FAMILIES: dict[str, Family] = {
         "top_share": Shown(scale="Shares"), "stable_rank": Shown(instead="top_share"),
         "singular_entropy": Shown(),
     }),
+    "anatomy of attention": Family("What sharpens attention", "Position, keys that every query favours, or "
+                                   "this query with this key?", {
+        **{measure: Shown(heading=f"{part}\nshare".replace(" ", "\n"), interval=False, bare=True)
+           for part, (measure, _) in ANATOMY.items()},
+        "anatomy_cross_term": Shown(), "attention_kind": Shown(instead="key_share"),
+        "normalised_entropy": AGAIN, "sink_mass": AGAIN,
+        **{f"{measure}_{suffix}": Shown(panel=panel, curve=suffix.replace("_", " "))
+           for measure, panel in (("normalised_entropy", _ENTROPY), ("sink_mass", "Sink mass"))
+           for suffix in ("without_key", "without_position_and_key", "without_position", "of_content")},
+        "normalised_entropy_without_random": AGAIN, "sink_mass_without_random": AGAIN,
+    }, over_steps=("position_share", "key_share", "content_share")),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
         "normalised_entropy": Shown(panel=_ENTROPY, curve=AS_IT_IS, null="even", heading="attention\nentropy",
                                     interval=False, bare=True),
@@ -103,17 +124,19 @@ FAMILIES: dict[str, Family] = {
     "drift in attention": Family("The drift in attention", "How much of the sharpness is the mean query?", {
         "normalised_entropy": AGAIN,
         "normalised_entropy_without_drift": Shown(panel=_ENTROPY, curve=WITHOUT_DRIFT, interval=False,
+                                                  instead="normalised_entropy_without_position_and_key",
                                                   heading="entropy\nwithout drift", bare=True),
         "normalised_entropy_without_random": Shown(panel=_ENTROPY, curve=WITHOUT_RANDOM), "sink_mass": AGAIN,
         "sink_mass_without_drift": Shown(panel="Sink mass", curve=WITHOUT_DRIFT, colours="to the largest"),
         "sink_mass_without_random": Shown(panel="Sink mass", curve=WITHOUT_RANDOM),
-        "drift_share": Shown(null="chance", heading="drift\nshare", interval=False, bare=True),
+        "drift_share": Shown(instead="key_share", null="chance", heading="drift\nshare", interval=False,
+                             bare=True),
         "normalised_entropy_beside_first": Shown(panel=_BUT_FIRST, curve=AS_IT_IS, null="even"),
         "normalised_entropy_beside_first_without_drift": Shown(panel=_BUT_FIRST, curve=WITHOUT_DRIFT),
         "largest_weight": AGAIN,
         "largest_weight_without_drift": Shown(panel="Largest weight", curve=WITHOUT_DRIFT),
         "cross_term": Shown(), "entropy_without_drift": Shown(instead="normalised_entropy_without_drift"),
-    }, maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
+    }, instead="anatomy of attention", maps=("drift_share", "sink_mass", "sink_mass_without_drift"),
        over_steps=("drift_share", "sink_mass_without_drift")),
     "training": Family("Training", "How did the model learn meanwhile?", {"loss": Shown()}),
     "queries": Family("Queries and keys", "Do they drift, and along one direction?", {
@@ -196,13 +219,14 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 """The sections in the order of the page, and how their measures are shown, in the order of the section."""
 
-SHOWN = {
-    measure: how
-    for family in FAMILIES.values()
+_OWN = {
+    measure: (name, how)
+    for name, family in FAMILIES.items()
     for measure, how in dict(family.measures).items()
     if how is not AGAIN
 }
-"""How measures are shown, by measure."""
+SHOWN = {m: how for m, (_, how) in sorted(_OWN.items(), key=lambda own: own[1][1].curve != AS_IT_IS)}
+"""How measures are shown, by measure; what is compared with others stands before them."""
 
 MAIN = (
     "mean_cosine_between", "relative_drift", "participation_ratio_split", "normalised_entropy", "drift_share",
@@ -221,7 +245,7 @@ WHILE_TRAINING = (
 )  # fmt: skip
 """Columns of the terminal while a model trains; the first matter most."""
 
-BY_HEAD = ("drift_share", "normalised_entropy")
+BY_HEAD = ("attention_kind", "drift_share", "normalised_entropy")
 """The terminal shows the first of these by head that is there, where its table is short."""
 
 COLUMNS = (
@@ -231,8 +255,8 @@ COLUMNS = (
 """Columns of the terminal's table of sites; the first matter most."""
 
 COLUMNS_WITH_ATTENTION = (
-    "mean_cosine_between", "relative_drift", "normalised_entropy", "drift_share",
-    "normalised_entropy_without_drift", "sink_mass", "participation_ratio_split", "mean_norm",
+    "mean_cosine_between", "relative_drift", "normalised_entropy", *(share for share, _ in ANATOMY.values()),
+    "drift_share", "normalised_entropy_without_drift", "sink_mass", "participation_ratio_split", "mean_norm",
 )  # fmt: skip
 """Columns of the terminal's table of sites where there is attention; only the first has its interval."""
 
@@ -241,8 +265,6 @@ MAPS = {name: family.maps for name, family in FAMILIES.items() if family.maps}
 
 MAPS_OVER_STEPS = {name: family.over_steps or family.maps for name, family in FAMILIES.items()}
 """Measures that are drawn as maps of heads and steps, by section."""
-
-_KNOWN = {m: name for name, family in reversed(FAMILIES.items()) for m in family.measures}  # the first wins
 
 
 def how_shown(measure: str) -> Shown:
@@ -270,7 +292,7 @@ SCALES = {
 
 def family_of(measure: str, told: Told) -> str:
     """The family the run tells of, else the section that has a place for the measure, else "other"."""
-    return str(told.get(measure, {}).get("family") or _KNOWN.get(measure, "other"))
+    return str(told.get(measure, {}).get("family") or _OWN.get(measure, ("other",))[0])
 
 
 def shown_in(measure: str, family: str, told: Told) -> bool:

@@ -15,7 +15,7 @@ from itertools import cycle, product
 import pandas as pd
 
 from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
-from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
+from isoscope.show.colours import CURVES, MEASURES, MODELS, Pair, sequence
 from isoscope.show.figures.curves import Dot, curves, range_of, rows_of_dots, telling, wants_log
 from isoscope.show.measures import (
     SCALES,
@@ -170,6 +170,7 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         if len(group) > 1 and len(plan.shades) < 2 and len(plan.models) <= len(group):  # no more than apart
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
+            key |= {label: pair for label, pair in CURVES.items() if label in key}
             for name, kind in product(plan.models, plan.kinds):
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
                 by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}

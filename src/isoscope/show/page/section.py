@@ -9,6 +9,7 @@ import pandas as pd
 
 from isoscope.show.charts import Chart
 from isoscope.show.colours import Pair
+from isoscope.show.figures import anatomy
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
@@ -115,6 +116,9 @@ def panel_of(measure: str, told: Told, chart: Chart, remark: str = "") -> Panel:
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
     """The section of a family along the layers; None where none of its measures can be drawn."""
     made = scatter(rows) if family == "comparison" else figures(rows, family, told)
+    if family == "anatomy of attention":
+        curved = (panel for panel in made.panels if panel.measures[0] not in anatomy.DRAWN)
+        made = replace(made, panels=(*anatomy.panels(rows, told), *curved))
     mapped = maps(rows, family, told)
     shown, covered = _measures(rows, family, told)
     if not (made.panels or mapped) or not covered:
@@ -138,6 +142,8 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
     if family == LIVE:
         measured = set(rows["measure"].drop_duplicates())
         covered = unique(m for panel in small for m in panel.measures if m not in measured)
+    elif not covered:
+        return None
     clouds = album(points, of.last_rows()) if family == "queries" else None
     changes: list[str] = []
     for m in unique(m for panel in large for m in panel.measures):
@@ -205,8 +211,11 @@ def _localisation(
 
 
 def _measures(rows: pd.DataFrame, family: str, told: Told) -> tuple[list[str], list[str]]:
-    """The measures that a family shows, and those that are its own, in order."""
+    """The measures that a family shows, and those of its own, in order; none where another stands instead."""
     named = [str(m) for m in rows["measure"].drop_duplicates()]
+    there = {family_of(m, told) for m in rows.loc[rows["value"].notna(), "measure"].drop_duplicates()}
+    if _shown(family).instead in there:
+        return [], []
     own = in_order([m for m in named if family_of(m, told) == family], family)
     return [m for m in named if shown_in(m, family, told)], own
 

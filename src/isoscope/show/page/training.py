@@ -28,7 +28,7 @@ _FOLLOWED = (CLAIM, *FAMILIES["health"].measures)
 _DRAWN_ANYWAY = ("largest_score",)  # an alarm reads it
 _FIRST = {"drift in attention": "drift_share"}  # what an alarm reads stands before its consequences
 _MOST_PROFILES = 6
-_MAPPED = {"training": 0, "directions": 1}
+_MAPPED = {"training": 0, "directions": 1, "anatomy of attention": 0}
 """So many measures of a family are drawn large, with a map; two unless stated here."""
 _LIVE = ("normalised_entropy", "mean_cosine_between")
 _GRADIENTS = ("query_gradient_share", "key_gradient_share")

@@ -181,6 +181,7 @@ FAMILIES = {
     "directions": Family((("mean_cosine_between", "mean_cosine"),)),
     "drift": Family(("relative_drift",)),
     "spectrum": Family((("participation_ratio_split", "participation_ratio"), "top_share")),
+    "anatomy of attention": Family((attention.anatomy,), ATTENTION, split=True),
     "attention": Family(("normalised_entropy", "sink_mass"), ATTENTION, split=True),
     "drift in attention": Family((attention.drift,), ATTENTION, split=True),
     "queries": Family(

@@ -68,7 +68,7 @@ def _clouds(claimed: list[SiteReading]) -> str:
 
 def sentences(rows: pd.DataFrame, family: str) -> str:
     """One or two plain sentences for the figures of a family; empty where there is nothing to say."""
-    return said_of(family, [r for r in read(rows) if r.known])
+    return said_of(family, [r for r in read(rows) if r.known or r.measure == "attention_kind"])
 
 
 def grade(reading: SiteReading) -> str:
