@@ -19,6 +19,7 @@ from isoscope.sites import Site
 
 _MOST_LAYERS = 12  # a table of heads with more layers is no small one
 _HEAD = 7  # columns a head takes
+_KINDS = {"position": "pos", "key": "key", "query position": "query", "content": "cont", "mixed": "mix"}
 _MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
 _NAME = 28  # columns a model's name may take
 _NARROW = 120  # columns under which a correlation and its p stand on two lines
@@ -99,7 +100,7 @@ def _over_sites(rows: pd.DataFrame, width: int) -> Table:
     there = list(rows.measure.drop_duplicates())
     attended = bool(rows.kind.isin(["attention", "cross_attention"]).any())
     wanted = measures.COLUMNS_WITH_ATTENTION if attended else measures.COLUMNS
-    names = [name for name in wanted if name in there]
+    names = [name for name in wanted if name in there and measures.how_shown(name).instead not in there]
     if not names or len(there) <= _MOST:
         names += [name for name in there if name not in names]
     caption = "value [95 % interval] (value of an isotropic cloud)"
@@ -158,8 +159,8 @@ def _of_heads(rows: pd.DataFrame, width: int) -> list[Table | str]:
         return ["The page has maps of the heads."]
     lines = []
     for layer, part in mine.groupby("layer"):
-        values = part.sort_values("head").value
-        cells = (ABSENT if math.isnan(value) else f"{value:.2f}" for value in values)
+        known = zip(part.sort_values("head").value, part.sort_values("head").tag, strict=True)
+        cells = (ABSENT if math.isnan(value) else _KINDS.get(tag, f"{value:.2f}") for value, tag in known)
         lines.append((_site("attention", layer), *cells))
     title = f"{found[0].replace('_', ' ')} by head"
     return [Table(headed(("site",), map(str, heads)), tuple(lines), title, boxed=False)]
