@@ -89,6 +89,7 @@ FOUND: Table = {
         ("the match of a query’s content with a key’s (content share 0.60).", layer(CONTENT), layer(KEY)),
         ("favours (key share 0.50)", layer(KEY), layer(CLOSE)),
         ("The largest part", layer(KEY), layer(CLOSE)),
+        ("The largest part", layer(KEY), layer(CLOSE, kind="key")),  # whatever its tag
         ("The largest part", layer(KEY), layer(KEY, half=None)),  # nothing leads without an interval
         ("The largest part", layer(KEY), even()),
         ("The largest part", layer(KEY, entropy=NEARLY_EVEN - 0.02), layer(KEY, entropy=NEARLY_EVEN - 0.005)),
