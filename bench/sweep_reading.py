@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save
 
-from isoscope.kinds.sweep.page import page_of as sweep_page
+from isoscope.kinds.sweep.page import content_of
 from isoscope.measures.table import MEASURES
 from isoscope.results.row import COLUMNS
 from isoscope.results.store import RunFolder, open_run
@@ -109,7 +109,7 @@ def timed(checkpoints: int) -> dict[str, float]:
         found = time.perf_counter()
         summarise(folder)
         summed = time.perf_counter()
-        text = sweep_page(folder)
+        text = content_of(folder).page()
         drawn = time.perf_counter()
     return {
         "checkpoints": checkpoints,

@@ -24,7 +24,7 @@ ABOVE = {  # room: the rooms it may import
     "stats": {"geometry", "kernels"},
     "measures": {"errors", "geometry", "kernels", "results", "stats"},
     "models": {"errors", "sites", "data"},
-    "show": {"errors", "formatting", "results"},
+    "show": {"errors", "formatting", "results", "sites"},
 }
 ABOVE["run"] = {*ABOVE}
 ABOVE["sweeps"] = ABOVE["lab"] = {*ABOVE["run"], "run"} - {"show"}
@@ -211,6 +211,11 @@ def loaded_after(code: str) -> set[str]:
         ("import isoscope.results.store, isoscope.show.say.words", {"torch", "plotly", "transformers"}),
         ("import isoscope.run.observe.observe, isoscope.lab.train.demo", {"plotly", "ray", "transformers"}),
         ("import isoscope.papers.table", {"plotly", "matplotlib", "ray"}),
+        (
+            "import isoscope.kinds.measure.shown, isoscope.kinds.sweep.page, isoscope.kinds.advise.page, "
+            "isoscope.kinds.impact, isoscope.kinds.contrast, isoscope.lab.contrast.fit",
+            {"torch", "plotly", "matplotlib"},
+        ),
         ("import isoscope.run.measure", {"scipy.stats", "scipy.integrate", "sklearn", "transformers"}),
     ],
 )
@@ -219,8 +224,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[st
 
 
 def test_figures_are_made_without_a_renderer() -> None:
-    modules = "show.figures.panels, show.figures.clouds, show.page.section, kinds.block.page"
-    modules += ", kinds.contrast.page, kinds.impact.page, kinds.advise.page, kinds.sweep.marks"
+    modules = "show.figures.panels, show.figures.clouds, show.page.section, kinds.block"
+    modules += ", kinds.contrast, kinds.impact, kinds.advise.page, kinds.sweep.page"
     named = ", ".join(f"isoscope.{name}" for name in modules.split(", "))
     code = f"import sys; sys.modules['isoscope.show.draw'] = None; import {named}"
     assert not loaded_after(code) & DRAWERS

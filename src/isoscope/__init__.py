@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isoscope.models.source import load
     from isoscope.repair.impact.run import impact
     from isoscope.results.store import read_run
-    from isoscope.run.compare import compare
+    from isoscope.run.compare import changes, compare
     from isoscope.run.monitor.alarms import Alarm
     from isoscope.run.monitor.monitor import Monitor
     from isoscope.run.observe.observation import Observation
@@ -38,6 +38,7 @@ __all__ = [
     "Observation",
     "advise",
     "attention_rows",
+    "changes",
     "compare",
     "describe",
     "impact",
@@ -63,6 +64,7 @@ _HOMES = {
     "Observation": "run.observe.observation",
     "advise": "kinds.advise.make",
     "attention_rows": "kernels.attention.rows",
+    "changes": "run.compare",
     "compare": "run.compare",
     "describe": "run.observe.observe",
     "impact": "repair.impact.run",

@@ -6,8 +6,11 @@ prints it as it stands and exits with 2; a traceback is always a defect of isosc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any, TypeVar
+
+Line = TypeVar("Line", bound=Any)  # whatever has a name
 
 
 class IsoscopeError(Exception):
@@ -24,6 +27,14 @@ def unknown_name(kind: str, asked: str, known: Iterable[str]) -> IsoscopeError:
     near = get_close_matches(asked, names, n=1)
     guess = f"; did you mean '{near[0]}'?" if near else "."
     return IsoscopeError(f"no {kind} is called '{asked}'{guess} There are: {', '.join(names)}.")
+
+
+def chosen(kind: str, name: str, table: Sequence[Line]) -> Line:
+    """The line of a table that has this name, or an error that says which there are."""
+    lines = {line.name: line for line in table}
+    if name not in lines:
+        raise unknown_name(kind, name, lines)
+    return lines[name]
 
 
 def first_line(reason: BaseException) -> str:

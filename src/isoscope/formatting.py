@@ -49,6 +49,20 @@ def plain(value: float) -> str:
     return short(value, 1)
 
 
+def capital(text: str) -> str:
+    """The text with a capital first letter, as a sentence begins; a symbol keeps its case.
+
+    >>> capital("the mean cosine"), capital("β removes")
+    ('The mean cosine', 'β removes')
+    """
+    return text[:1].upper() + text[1:] if text[:1].isascii() else text
+
+
+def shortened(text: str, most: int) -> str:
+    """The end of a long text, which says most."""
+    return text if len(text) <= most else f"…{text[1 - most :]}"
+
+
 def spread(values: list[float], write: Callable[[float], str] = short) -> str:
     """The range of `values`, or the one value where writing shows no difference.
 

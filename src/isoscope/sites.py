@@ -11,6 +11,32 @@ from fnmatch import fnmatchcase
 
 from isoscope.errors import IsoscopeError
 
+ATTENTION = ("attention", "cross_attention", "mixed_attention")
+CENTRED, WITHOUT_TOP = "centred", "without_top"
+FORMS = ("", CENTRED, WITHOUT_TOP)
+"""In which a vocabulary is read: as it is, without its mean, and without its top directions as well."""
+
+_WITH_FORMS = ("input_vocabulary", "output_vocabulary", "tied_vocabulary", "norm")
+
+
+def of_form(base: str, form: str) -> str:
+    """The kind of a site that shows another in a form: a vocabulary centred, a stage or an edit of the norm.
+
+    >>> of_form("input_vocabulary", CENTRED), of_form("norm", "without bias"), of_form("norm", "")
+    ('input_vocabulary_centred', 'norm_without_bias', 'norm')
+    """
+    return "_".join([base, *form.split()])
+
+
+def parts(kind: str) -> tuple[str, str]:
+    """The site that a kind shows, and in which form; no other code takes a kind apart.
+
+    >>> parts("input_vocabulary_without_top"), parts("norm"), parts("layer")
+    (('input_vocabulary', 'without_top'), ('norm', ''), ('layer', ''))
+    """
+    base = next((base for base in _WITH_FORMS if kind.startswith(f"{base}_")), kind)
+    return base, kind[len(base) + 1 :]
+
 
 @dataclass(frozen=True)
 class Site:

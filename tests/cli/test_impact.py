@@ -11,7 +11,7 @@ import pytest
 from isoscope.cli.impact import impact
 from isoscope.cli.screen.finish import finish
 from isoscope.errors import IsoscopeError
-from isoscope.kinds.impact.screen import effects, finding, headline
+from isoscope.kinds.impact import effects, finding, headline
 from isoscope.kinds.report import Written
 from isoscope.results.store import read_run
 from tests.cli.conftest import Call

@@ -39,7 +39,11 @@ def test_measure_prints_a_table_words_and_the_path_of_the_page(
     assert (tmp_path / "run" / "report.html").stat().st_size > 1e5
     told = " ".join(answer.err.split())
     assert re.fullmatch(
-        r"(note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*", told
+        r"note: all text is from one document: what intervals take for independent is 2 neighbouring "
+        r"chunks of one text \(6\) "
+        r"(note: mean_cosine_\w+, relative_drift_\w+: undefined, too few tokens [\w ,]+ ?)*"
+        r"(note: position_share, [\w ,]+: undefined, attention is even: [\w .]+)?",
+        told,
     )
 
 
@@ -59,7 +63,7 @@ def test_other_settings_do_not_mix_into_a_run(isoscope: Isoscope, tiny_bert: Pat
     isoscope("measure", tiny_bert, "--limit", 8, "--out", tmp_path / "run")
     answer = isoscope("measure", tiny_bert, "--limit", 9, "--out", tmp_path / "run")
     assert answer.code == 2
-    assert "holds another run, asked with other settings (data_hash, sequences, tokens)" in answer.err
+    assert "holds another run, asked with other settings (data_hash, sequences, tokens, units)" in answer.err
 
 
 def test_the_default_folder_is_named_after_the_model_and_the_question(

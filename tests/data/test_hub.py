@@ -62,7 +62,8 @@ def test_a_dataset_is_measured_as_the_same_text_in_a_file(tmp_path: Path, write:
         isoscope.text(address, tiny.tokenizer(), limit=None, max_length=23)
         for address in (str(tmp_path / "lines.txt"), f"{folder}:train:text")
     )
-    assert one.facts() | {"data": f"{folder}:train:text"} == other.facts()
+    units = {"unit": "document: row of a dataset", "number": other.facts()["units"]["number"]}
+    assert one.facts() | {"data": f"{folder}:train:text", "units": units} == other.facts()
     assert len(other.facts()["data_hash"]) == 16
 
 

@@ -61,21 +61,24 @@ class Adding(nn.Module):
         return x.add_(self.part(x) * self.scale(x))
 
 
-def read(model: nn.Module, batches: list[torch.Tensor]) -> pd.DataFrame:
-    table = observe(model, batches, measures="all", heads=True).frame()
+def read(model: nn.Module, batches: list[torch.Tensor], groups: list[int] | None) -> pd.DataFrame:
+    table = observe(model, batches, measures="all", heads=True, groups=groups).frame()
     return table.set_index(["kind", "layer", "head", "measure"]).sort_index()
 
 
 @pytest.mark.parametrize("made", [gpt2, llama, Overwriting])
 @pytest.mark.parametrize("room", [*nightly(1.0, 100.0), 2.5])  # how many layers fit at once
-def test_readings_are_those_of_each_site(made: type, room: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("groups", [None, [0, 1, 2, 0, 3, 4, 4, 5, 1]], ids=["alone", "joint"])
+def test_readings_are_those_of_each_site(
+    made: type, room: float, groups: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     model = made()
     shapes = ((2, 12), (2, 12), (1, 12), (4, 5))  # the number of sequences and their length change on the way
     batches = [
         torch.randn(*shape, 32) if made is Overwriting else torch.randint(60, shape) for shape in shapes
     ]
-    expected = read(model, batches)
+    expected = read(model, batches, groups)
     for module in FUSING:
         monkeypatch.setattr(module, "fused", lambda points: points.dtype != torch.float64)
     folded: list[int] = []
@@ -88,7 +91,7 @@ def test_readings_are_those_of_each_site(made: type, room: float, monkeypatch: p
     # bytes of one layer with its records, and of one attention
     monkeypatch.setattr(layers, "AT_ONCE", int(room * 950_000) if room > 1 else 0)
     monkeypatch.setattr(fold, "ON_CPU", int(room * 17_000) if room > 1 else 0)
-    found = read(model, batches)
+    found = read(model, batches, groups)
     assert (max(folded) > 1) == (room > 1)
     assert list(found.index) == list(expected.index)
     for name in ("value", "n", "null", "low", "high"):

@@ -29,15 +29,16 @@ from tests.golden.keep import unpacked
 from tests.test_layers import imported_names
 
 TOY = {
-    "page.py": "from isoscope.show.charts import Chart, Series\n"
+    "shown.py": "from isoscope.show.charts import Chart, Series\n"
     "from isoscope.show.figures.panels import Panel\n"
     "from isoscope.show.measures import Family\n"
+    "from isoscope.show.page.content import Content\n"
     "from isoscope.show.page.section import Section\n"
     "CHART = Chart('toys', 'toy', 'number', [Series('toy', [1.0, 2.0], [1.0, 2.0])])\n"
-    "def page_of(folder):\n    return f'<p>{folder.frame().value.sum():g} toys</p>'\n"
-    "def sections_of(folder):\n"
-    "    return [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n",
-    "screen.py": "from isoscope.kinds.screen import Screen, Table, headed\n"
+    "def content_of(folder):\n"
+    "    sections = [Section('toys', Family('Toys', 'How many?', ()), [Panel((), 'toys', '', CHART)])]\n"
+    "    return Content(sections, lambda: f'<p>{folder.frame().value.sum():g} toys</p>')\n"
+    "from isoscope.kinds.screen import Screen, Table, headed\n"
     "def screen_of(folder, width):\n"
     "    table = Table(headed(('toy',), ('value',)), (('ball', '3'),))\n"
     "    return Screen((table, 'Toys are counted.'))\n",
@@ -54,7 +55,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
         (tmp_path / "toys" / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    line = Kind("toy", "toys", "toys.explained:EXPLANATIONS")
+    line = Kind("toy", "toys.shown", "toys.explained:EXPLANATIONS")
     monkeypatch.setattr(table, "KINDS", (*KINDS, line))
     folder = open_run(tmp_path / "run", Run("toy", "toys", {}, {}))
     folder.write("one", [Row.at("", "m", "", None, "cloud", None, None, "toys", Reading(3.0, 1))], {})
@@ -86,15 +87,15 @@ def test_a_kind_that_is_not_in_the_table_is_shown_as_any_measured_run(toy: RunFo
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_name_of_the_table_is_there(kind: Kind) -> None:
-    functions = ("page:page_of", "page:sections_of", "screen:screen_of")
-    assert all(callable(named(f"{kind.home}.{each}")) for each in functions)
+    assert all(callable(named(f"{kind.home}:{each}")) for each in ("content_of", "screen_of"))
     assert all(told["title"] for told in kind.explains().values())
 
 
 @pytest.mark.parametrize("home", sorted({kind.home for kind in KINDS}))
 def test_what_shows_a_kind_does_not_ask_the_table_which_names_it(home: str) -> None:
-    (folder,) = importlib.import_module(home).__path__
-    names = {name for file in Path(folder).glob("*.py") for name in imported_names(file.read_text())}
+    file = Path(str(importlib.import_module(home).__file__))
+    files = [file] if file.parent.name == "kinds" else file.parent.glob("*.py")
+    names = {name for each in files for name in imported_names(each.read_text())}
     asked = ("isoscope.kinds.table", "isoscope.kinds.report")
     assert names and not [name for name in names if name.startswith(asked)]
 

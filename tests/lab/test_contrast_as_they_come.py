@@ -120,7 +120,8 @@ def test_rho_in_two_numbers() -> None:
     ]
     other = Points("propagation", "query_key", 1, 0, "random", [0.5], [7.0])
     found = {
-        (layer, name): (value, n) for layer, name, value, n in propagation_rows(points_frame([*drawn, other]))
+        (layer, name): (one.value, one.n)
+        for layer, name, one in propagation_rows(points_frame([*drawn, other]))
     }
     assert found == {
         (1, "propagation_mean"): (pytest.approx(0.5), 2),

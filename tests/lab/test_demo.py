@@ -32,7 +32,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> demo.Demo:
 
 
 def performed(plan: demo.Demo, out: Path, steps: list[int] | None = None) -> pd.DataFrame:
-    model = demo.begin(plan)
+    model = plan.experiment.build(plan.lesson)
     with demo.watch(plan, model, out, on_alarm=lambda alarm: None) as monitor:
         demo.perform(plan, model, monitor, None if steps is None else lambda step, of: steps.append(step))
     return isoscope.read_run(out).frame()
@@ -43,12 +43,17 @@ def test_rows_loss_and_pictures_of_every_step(plan: demo.Demo, tmp_path: Path) -
     rows = performed(plan, tmp_path / "run", told)
     assert told == [0, 1, 2, 3, 4]
     assert set(rows.step) == {0, 1, 2, 4} == set(plan.steps)
-    model, held = demo.begin(plan), plan.lesson.held
+    model, held = plan.experiment.build(plan.lesson), plan.lesson.held
     for step in Training(model, plan.lesson, plan.experiment.recipe).steps():
         if step not in plan.steps:
             continue
         seen = isoscope.observe(
-            Model(model, demo.NAME, step=step), [held.inputs], measures=FEW, heads=True, counterfactual=True
+            Model(model, demo.NAME, step=step),
+            [held.inputs],
+            measures=FEW,
+            heads=True,
+            counterfactual=True,
+            skip_first=False,
         ).frame()
         own = rows[(rows.step == step) & (rows.kind != "training")].reset_index(drop=True)
         pd.testing.assert_frame_equal(own.drop(columns="run"), seen.drop(columns="run"))

@@ -160,7 +160,11 @@ def test_isoscore_star_is_that_of_the_measure(shape: tuple[int, int], counts: bo
 def test_istar_is_the_mean_over_layers_of_what_counts():
     model, counts = rough(), torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]])
     seen = isoscope.observe(
-        model, [{"input_ids": ids(), "attention_mask": counts}], measures=["isoscore_star"], layers="layer.*"
+        model,
+        [{"input_ids": ids(), "attention_mask": counts}],
+        measures=["isoscore_star"],
+        layers="layer.*",
+        **tiny.EVERY,
     )
     table = seen.frame()
     layers = table[table.layer > 0].value
@@ -178,7 +182,9 @@ def test_the_entropy_is_that_of_the_measure(attention: str, causal: bool):
     for given in ({"input_ids": ids()}, {"input_ids": ids(), "attention_mask": counts}):
         penalty = EntropyTarget(3.0, 0.4)
         found = float(of(penalty, model, **given).detach())
-        seen = isoscope.observe(model, [given], measures=["normalised_entropy"], layers="*attention.*")
+        seen = isoscope.observe(
+            model, [given], measures=["normalised_entropy"], layers="*attention.*", **tiny.EVERY
+        )
         rows = seen.frame()
         kind = "mixed_attention" if attention == "differential" else "attention"
         expected = rows[rows.kind == kind].value
@@ -251,7 +257,9 @@ def test_models_of_transformers_take_all_four(written: str, how: str, kind: str)
         grads = [weight.grad for weight in model.parameters() if weight.grad is not None]
         assert all(grad.isfinite().all() for grad in grads)
     if written.startswith("entropy"):
-        seen = isoscope.observe(model, [given], measures=["normalised_entropy"], layers="attention.*")
+        seen = isoscope.observe(
+            model, [given], measures=["normalised_entropy"], layers="attention.*", **tiny.EVERY
+        )
         expected = list(seen.frame().value)
         assert [float(x.detach()) for x in penalty.entropies(model).values()] == pytest.approx(
             expected, abs=1e-4

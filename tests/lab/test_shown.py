@@ -87,7 +87,9 @@ def by_hand(weight: Tensor, counts: Tensor) -> dict[str, list[float]]:
 
 def read(model: nn.Module, data: object, *names: str) -> pd.DataFrame:
     """Values by (kind, layer) and measure, a list of heads each."""
-    seen = isoscope.observe(model, [data], measures=names or ROWS, layers="*attention*", heads=True)
+    seen = isoscope.observe(
+        model, [data], measures=names or ROWS, layers="*attention*", heads=True, skip_first=False
+    )
     rows = seen.frame().dropna(subset="head")
     return rows.groupby(["kind", "layer", "measure"])["value"].apply(list).unstack()
 
@@ -126,7 +128,9 @@ def test_what_weights_add_up_to_is_told_apart(variant: Variant):
     model = sharp(variant)
     with torch.no_grad(), entering(model) as entered:
         model(ids())
-    table = isoscope.observe(model, [ids()], layers="*attention.*", heads=True, counterfactual=False).frame()
+    table = isoscope.observe(
+        model, [ids()], layers="*attention.*", heads=True, counterfactual=False, skip_first=False
+    ).frame()
     told = table[(table.measure == "attention_mass") & (table.layer == naive.LAYER)].dropna(subset="head")
     last = model.blocks[-1].attention.attend
     maps = naive.MAPS[variant.name](last.double(), _double(entered[-1]))

@@ -12,11 +12,23 @@ import torch
 from torch import Tensor
 
 from isoscope.data.batch import Batch
+from isoscope.geometry import anatomy
+from isoscope.geometry.attention import seen
 from isoscope.measures.base import Measure
 from isoscope.models.attention.rotary import Still
 from isoscope.models.attention.tap import Attended
 from isoscope.results.reading import Reading
-from isoscope.run.observe.attend import Near, see_counterfact, see_heads, see_positions, settled
+from isoscope.run.observe.attend import (
+    Means,
+    Near,
+    see_anatomy,
+    see_controls,
+    see_counterfact,
+    see_heads,
+    see_positions,
+    settled,
+)
+from isoscope.stats.anatomy import DRAWS, Anatomy, Controlled, Controls, Dissected
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Heads
@@ -30,7 +42,7 @@ class Scene:
     """Attention over sequences as a tap shows it: query [b, h, t, e], keys [b, g, s, e], what hides a key.
 
     `mean` and `random` [h, e] are what the counterfactual takes away, `behind` the queries of that mean: they
-    [h] belong to the whole stream, so that a part of it keeps them.
+    [h] belong to the whole stream, so that a part of it keeps them; and so does `key_mean` [g, e].
     """
 
     query: Tensor
@@ -42,13 +54,16 @@ class Scene:
     mean: Tensor | None = None
     random: Tensor | None = None
     behind: Tensor | None = None
+    key_mean: Tensor | None = None
+    units: Tensor | None = None
 
     def take(self, which: Iterable[int]) -> Scene:
         """Some of the sequences."""
         some = torch.tensor(list(which), dtype=torch.long)
         mask = self.mask if self.mask is None or len(self.mask) == 1 else self.mask[some]
         parts = {name: getattr(self, name)[some] for name in ("query", "keys", "counts", "key")}
-        return replace(self, **parts, mask=mask)
+        units = None if self.units is None else self.units[some]
+        return replace(self, **parts, mask=mask, units=units)
 
     @property
     def attended(self) -> Attended:
@@ -68,13 +83,13 @@ class Scene:
     @cached_property
     def heads(self) -> Heads:
         """What the records of rows, queries and keys are folded of."""
-        batch = Batch(self.query[:, 0], self.counts, self.key)
+        batch = Batch(self.query[:, 0], self.counts, self.key, units=self.units)
         return see_heads(self.attended, see_positions(self.attended, Near(batch, None), decoder=False))
 
     @cached_property
     def told(self) -> Heads:
         """The same, of attention that weighs its keys by a sigmoid, and tells so."""
-        batch = Batch(self.query[:, 0], self.counts, self.key)
+        batch = Batch(self.query[:, 0], self.counts, self.key, units=self.units)
         attended = replace(self.attended, scores=self.scores, weights_of=torch.sigmoid)
         return see_heads(attended, see_positions(attended, Near(batch, None), decoder=False))
 
@@ -84,6 +99,50 @@ class Scene:
         rotate, behind = Still(self.query.shape[2]), self.behind[:, None]
         where = self.heads.positions
         return see_counterfact(self.attended, where, rotate(self.mean), rotate(self.random), behind)
+
+    @property
+    def placed(self) -> tuple[Tensor, Tensor]:
+        """Mean queries [1, h, t, e] and keys [1, g, s, e], which differ from place to place."""
+        assert self.mean is not None and self.key_mean is not None
+        *_, rows, width = self.query.shape
+        random = torch.Generator().manual_seed(6)
+        places = torch.randn(2, rows, width, generator=random, dtype=torch.float64) / 2
+        return tuple(
+            mean[None, :, None] + place
+            for mean, place in zip((self.mean, self.key_mean), places, strict=True)
+        )  # type: ignore[return-value]
+
+    @cached_property
+    def dissected(self) -> Dissected:
+        assert self.behind is not None
+        behind = self.behind[:, None]
+        means = Means(*self.placed, behind, 2 * behind)
+        return see_anatomy(self.attended, self.counterfact, self.heads.positions, means, known=False)
+
+    @cached_property
+    def draws(self) -> tuple[Tensor, ...]:
+        """Vectors [h, e] that are as random as `random`."""
+        assert self.random is not None
+        return tuple((1 + number / 3) * self.random.roll(number, -1) for number in range(DRAWS))
+
+    @cached_property
+    def controlled(self) -> Controlled:
+        rotate, made = Still(self.query.shape[2]), self.unbiased
+        return see_controls(made.attended, made.dissected, [rotate(each) for each in self.draws])
+
+    @cached_property
+    def unbiased(self) -> Scene:
+        """The scene with a mask that hides and adds nothing."""
+        return replace(self, mask=None if self.mask is None else seen(self.mask))
+
+    @cached_property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The four parts of the scores: by hand."""
+        copies = self.query.shape[1] // self.keys.shape[1]
+        mean, key_mean = self.placed
+        keys, key_mean = (each.repeat_interleave(copies, 1) for each in (self.keys, key_mean))
+        added = self.mask if self.mask is not None and self.mask.dtype != torch.bool else None
+        return anatomy.parts(self.query, keys, mean, key_mean, self.scale, added)
 
     def products(self, query: Tensor) -> Tensor:
         """scale · q kᵀ, [b, h, t, s]; `query` may be one a head, [h, e]."""
@@ -135,7 +194,8 @@ def scene(
     made = replace(made, **given)
     known = Queries.of(made.heads)
     chance = torch.randn(heads, width, generator=random, dtype=torch.float64)
-    return replace(made, mean=known.mean_query, random=chance, behind=known.behind_mean)
+    means = {"mean": known.mean_query, "key_mean": known.mean_key, "behind": known.behind_mean}
+    return replace(made, **means, random=chance)
 
 
 def padded(size: int, rows: int, seed: int = 3) -> Tensor:
@@ -207,6 +267,8 @@ RECORDS = (
     HeadRecord("products of queries", QueryProducts, lambda made: QueryProducts.of(made.heads)),
     HeadRecord("clouds", Clouds, lambda made: Clouds.of(made.heads)),
     HeadRecord("counterfactual", Counterfactual, lambda made: Counterfactual.of(made.counterfact)),
+    HeadRecord("anatomy", Anatomy, lambda made: Anatomy.of(made.dissected)),
+    HeadRecord("controls", Controls, lambda made: Controls.of(made.controlled)),
 )
 
 
@@ -214,7 +276,7 @@ RECORDS = (
 class HeadKind:
     """What its definition takes of a scene; who has an interval ("all", "heads", "none"); a null or none."""
 
-    takes: Callable[[Scene], tuple[Tensor, ...]]
+    takes: Callable[[Scene], tuple[Any, ...]]
     interval: str = "all"
     null: bool = True
 
@@ -234,6 +296,19 @@ def _randomly(made: Scene) -> tuple[Tensor, ...]:
 def _split(made: Scene) -> tuple[Tensor, ...]:
     assert made.mean is not None
     return made.scores, made.products(made.mean), made.counts
+
+
+def _parts(made: Scene) -> tuple[Any, ...]:
+    return made.scores, made.parts, made.counts
+
+
+def _scaled(made: Scene) -> tuple[Any, ...]:
+    return _parts(made.unbiased)
+
+
+def _drawn(made: Scene) -> tuple[Any, ...]:
+    made = made.unbiased
+    return made.scores, [made.products(each) for each in made.draws], made.counts
 
 
 def _queries(made: Scene) -> tuple[Tensor, ...]:
@@ -257,6 +332,7 @@ KINDS: dict[str, HeadKind] = {
     "largest_score": HeadKind(_rows, "none", null=False),
     "score_std": HeadKind(_rows, null=False),
     "sink_mass": HeadKind(_rows),
+    "sink_rate": HeadKind(_rows, "none"),
     "attended_distance": HeadKind(_rows, null=False),
     "attention_mass": HeadKind(lambda made: (torch.sigmoid(made.scores), *_rows(made)), null=False),
     "blind_rows": HeadKind(_rows, "none"),
@@ -271,6 +347,18 @@ KINDS: dict[str, HeadKind] = {
     "sink_mass_without_random": HeadKind(_randomly),
     "normalised_entropy_beside_first": HeadKind(lambda made: (*_rows(made), _without(made)[0])),
     "normalised_entropy_beside_first_without_drift": HeadKind(lambda made: (*_without(made), made.scores)),
+    **{f"{part}_share": HeadKind(_parts) for part in ("position", "key", "query_position", "content")},
+    "anatomy_cross_term": HeadKind(_parts),
+    "attention_kind": HeadKind(_parts, null=False),
+    "normalised_entropy_scaled_as_without_key": HeadKind(_scaled),
+    "normalised_entropy_scaled_as_without_position_and_key": HeadKind(_scaled),
+    "normalised_entropy_without_random_draws": HeadKind(_drawn),
+    "random_draws_spread": HeadKind(_drawn, "none", null=False),
+    **{
+        f"{read}_{left}": HeadKind(_parts, null=read != "largest_weight")
+        for read in ("normalised_entropy", "sink_mass", "largest_weight")
+        for left in ("without_key", "without_position_and_key", "without_position", "of_content")
+    },
     "query_drift": HeadKind(_queries, "heads"),
     "key_drift": HeadKind(_keys, "heads"),
     "query_relative_drift": HeadKind(_queries, "heads"),

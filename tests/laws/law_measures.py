@@ -58,6 +58,7 @@ KINDS: dict[str, Kind] = {
     "rankme": Kind(interval=False, null="simulated"),
     "stable_rank": Kind(interval=False, null="simulated"),
     "top_share": Kind(interval=False, null="simulated"),
+    "spectral_exponent": Kind(interval=False, null="simulated"),
     # the law's clouds have one vector a sequence; test_within.py holds these two nulls
     "intra_similarity": Kind(interval=True, null="mean"),
     "rank_residual": Kind(interval=True, null="mean"),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isoscope.results.reading import Reading
 from isoscope.stats.queries import HeadSums, Queries
+from isoscope.stats.rows import Rows
 from tests.laws.law_heads import KINDS, RECORDS, Scene
 from tests.laws.test_attention_laws import MEASURES
 from tests.tiers import nightly
@@ -41,7 +42,8 @@ def stream(size: int, drift: float, random: torch.Generator) -> Scene:
     made = Scene(query, keys, counts, torch.randint(0, 2**40, (size,), generator=random), causal=True)
     known = Queries.of(made.heads)
     chance = torch.tensor([[0.0, drift, 0.0, 0.0]] * 2, dtype=torch.float64)
-    return replace(made, mean=known.mean_query, random=chance, behind=known.behind_mean)
+    means = {"mean": known.mean_query, "key_mean": known.mean_key, "behind": known.behind_mean}
+    return replace(made, **means, random=chance)
 
 
 def least(streams: int) -> float:
@@ -77,6 +79,39 @@ def test_intervals_cover(size: int, drift: float, streams: int) -> None:
             true = truth[measure.name][place].value
             rate = sum(found[place].low <= true <= found[place].high for found in each) / len(each)
             assert rate >= least(streams), f"{measure.name} of {place or 'the layer'} covers {rate}"
+
+
+def coverage_of_score_std(spread: float, streams: int, size: int = 24) -> float:
+    """How often the interval of the first head covers, where the log norms of sequences vary by `spread`.
+
+    Norms multiply scores by e^(2·spread·z), and the mean variance of scores by e^(8·spread²).
+    """
+    true = simulated(20_000, 0.5, 1)["score_std"][0][1].value * math.exp(4 * spread**2)
+    (measure,) = (measure for measure in MEASURES if measure.name == "score_std")
+    (record,) = (record for record in RECORDS if record.kind is Rows)
+    random, inside = torch.Generator().manual_seed(size), 0
+    for _ in range(streams):
+        made = stream(size, 0.5, random)
+        factor = (spread * torch.randn(size, 1, 1, 1, generator=random, dtype=torch.float64)).exp()
+        found = measure.read(record.fold(replace(made, query=made.query * factor, keys=made.keys * factor)))
+        inside += found[1].low <= true <= found[1].high
+    return inside / streams
+
+
+@over_streams
+def test_the_interval_of_score_std_covers_where_norms_are_alike(streams: int) -> None:
+    for spread in (0.0, 0.15):
+        assert coverage_of_score_std(spread, streams) >= least(streams)
+
+
+@pytest.mark.nightly
+def test_the_interval_of_score_std_is_too_short_where_norms_are_heavy_tailed() -> None:
+    """As its words say. An interval that covers here may take them away."""
+    (words,) = (measure.interval for measure in MEASURES if measure.name == "score_std")
+    for spread, covers in ((0.3, 0.85), (0.4, 0.76)):
+        assert coverage_of_score_std(spread, 600) == pytest.approx(covers, abs=0.04)
+        assert f"{covers:.2f}"[1:] in words
+        assert f" of {spread:.1f}".replace("0", "") in words
 
 
 def test_a_drift_share_without_drift_is_its_null() -> None:

@@ -20,6 +20,7 @@ import torch
 import isoscope.stats
 from isoscope.measures import table
 from isoscope.measures.base import Measure
+from isoscope.stats.anatomy import Anatomy, Controls
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
@@ -61,9 +62,10 @@ def _tame(record: Any) -> Any:
     """Without the lowest number, beside which every other would agree, and without a null that is NaN."""
     if isinstance(record, Rows):
         return replace(record, score=torch.zeros_like(record.score))
-    if isinstance(record, Counterfactual):
-        rows = {name: _tame(getattr(record, name)) for name in ("rows", "without", "random")}
-        return replace(record, **rows, chance=record.chance.nan_to_num(7.0))
+    if isinstance(record, Counterfactual | Anatomy | Controls):
+        rows = {name: _tame(each) for name, each in vars(record).items() if isinstance(each, Rows)}
+        known = {} if isinstance(record, Controls) else {"chance": record.chance.nan_to_num(7.0)}
+        return replace(record, **rows, **known)
     return record
 
 
@@ -98,6 +100,7 @@ def test_heads_stand_side_by_side(record: HeadRecord) -> None:
     """Two attentions of one head each, joined, are the attention of two heads."""
     whole = SCENES["causal"]
     assert whole.mean is not None and whole.random is not None and whole.behind is not None
+    assert whole.key_mean is not None
     halves = [
         replace(
             whole,
@@ -106,6 +109,7 @@ def test_heads_stand_side_by_side(record: HeadRecord) -> None:
             mean=whole.mean[[h]],
             random=whole.random[[h]],
             behind=whole.behind[[h]],
+            key_mean=whole.key_mean[[h]],
         )
         for h in (0, 1)
     ]
@@ -115,7 +119,7 @@ def test_heads_stand_side_by_side(record: HeadRecord) -> None:
 
 def test_every_record_of_heads_and_every_measure_of_attention_is_in_its_table() -> None:
     found = {kind for kind in records_of(isoscope.stats) if "Heads" in _taken(kind)}
-    assert found == {Rows, Mass, Queries, QueryProducts, Clouds, Counterfactual}
+    assert found == {Rows, Mass, Queries, QueryProducts, Clouds, Counterfactual, Anatomy, Controls}
     assert found < {record.kind for record in RECORDS}
     assert set(KINDS) == {measure.name for measure in MEASURES}
     with pytest.raises(AssertionError):  # as it would, were one forgotten
@@ -123,9 +127,14 @@ def test_every_record_of_heads_and_every_measure_of_attention_is_in_its_table() 
 
 
 def _taken(kind: type) -> str:
-    """The type that a record folds; a Counterfact holds Heads."""
+    """The type that a record folds; a Counterfact holds Heads, and so does what was Dissected."""
     (seen, *_) = inspect.signature(kind.of).parameters.values()  # type: ignore[attr-defined]
-    return str(seen.annotation).replace("Counterfact", "Heads")
+    return (
+        str(seen.annotation)
+        .replace("Counterfact", "Heads")
+        .replace("Dissected", "Heads")
+        .replace("Controlled", "Heads")
+    )
 
 
 @over_measures
@@ -143,6 +152,8 @@ def agrees(measure: Measure, name: str) -> None:
     for head, (found, number) in enumerate(zip(heads, expected, strict=True)):
         assert close(found.value, number), f"{name}: head {head} reads {found.value!r}, not {number!r}"
     known = [number for number in expected if not math.isnan(number)]
+    if measure.name == "attention_kind":  # of a layer, that of its heads' mean shares
+        return
     together = {"largest_score": max, "blind_rows": sum, "not_finite_rows": sum}
     of = together.get(measure.name, lambda each: sum(each) / len(each))
     assert close(layer.value, of(known) if known else math.nan)
@@ -219,7 +230,9 @@ def test_a_measure_reads_lower_precision_as_the_numbers_it_holds(
 def test_keys_that_shift_change_no_row() -> None:
     """A constant added to the keys of a head as they enter the scores cancels in the softmax."""
     made = SCENES["causal"]
-    moved = replace(made, keys=made.keys + torch.randn(1, 2, 1, 3, dtype=torch.float64) * 5)
+    shift = torch.randn(1, 2, 1, 3, dtype=torch.float64) * 5
+    assert made.key_mean is not None
+    moved = replace(made, keys=made.keys + shift, key_mean=made.key_mean + shift[0, :, 0])
     for measure in MEASURES:
         if measure.name in ("largest_score", "query_key_cosine", "query_key_product", "joint_direction"):
             continue

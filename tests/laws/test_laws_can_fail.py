@@ -105,8 +105,8 @@ def with_value(name: str, change, **changes):
     """The measure with its value changed by a function of the reading and the record."""
     (measure,) = choose([name])
 
-    def read(record) -> Reading:
-        found = measure.read(record)
+    def read(record, *others) -> Reading:
+        found = measure.read(record, *others)
         return replace(found, value=change(found, record))
 
     return broken(name, read, **changes)
@@ -139,12 +139,12 @@ def test_an_undefined_value_that_reads_zero_is_not_its_definition():
 )
 def test_what_lies_outside_its_bounds_or_gives_no_reason_is_rejected(name, reading):
     with pytest.raises(AssertionError):
-        within_bounds(broken(name, lambda record: reading), SAMPLE)
+        within_bounds(broken(name, lambda *_: reading), SAMPLE)
 
 
 def test_a_measure_that_depends_on_batches_is_rejected():
     with pytest.raises(AssertionError, match="merged"):
-        merged_as_whole(broken("participation_ratio", stats=(ForgetsChan,)), SAMPLE)
+        merged_as_whole(broken("participation_ratio", stats=(ForgetsChan, Centre)), SAMPLE)
 
 
 @pytest.mark.parametrize(

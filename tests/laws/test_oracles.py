@@ -66,6 +66,35 @@ def test_ranks_are_scipy_s(n, width):
     assert value("stable_rank", of) == pytest.approx(stable, rel=1e-5)
 
 
+@pytest.mark.parametrize(("n", "width"), [(300, 20), (400, 130), (60, 90), (12, 40), (9, 9), (80, 6)])
+def test_the_spectral_exponent_is_numpy_s_weighted_fit(n, width):
+    of = tilted(n, width)
+    values = PCA().fit(of.points.numpy()).explained_variance_[: min(n - 1, width)]
+    rank = np.arange(4, min(100, len(values)) + 1)
+    slope = np.polyfit(np.log(rank), np.log(values[rank - 1]), 1, w=rank**-0.5)[0]  # of residuals: w² is 1/k
+    assert value("spectral_exponent", of) == pytest.approx(-slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_spectral_exponent_is_that_of_a_power_law(alpha, dtype):
+    """Variances k^−α on axes, exactly; the three largest and those after rank 100 do not enter."""
+    falls = torch.arange(1, 131).double() ** (-alpha / 2)
+    falls[:3], falls[100:] = 30.0, falls[99]
+    cross = torch.cat([torch.eye(130), -torch.eye(130)]).double() * falls
+    room = 0.01 if dtype == torch.bfloat16 else 1e-6
+    assert value("spectral_exponent", cloud(cross.to(dtype))) == pytest.approx(alpha, abs=room)
+
+
+def test_the_spectral_exponent_needs_two_ranks_and_leaves_out_rounding():
+    four = reading(choose(["spectral_exponent"])[0], cloud(gaussian(50, 4, 71)))
+    assert math.isnan(four.value) and four.note == "needs 5 eigenvalues that are not zero"
+    points = gaussian(50, 9, 72)
+    twice = torch.cat([points, points @ gaussian(9, 3, 73)], 1)  # three directions more, of rounding
+    assert 0 < value("spectral_exponent", cloud(twice)) < 4
+    assert math.isnan(value("spectral_exponent", cloud(twice[:, :4] @ gaussian(4, 12, 74))))
+
+
 def test_the_mean_cosine_between_sequences_is_a_double_loop():
     of = tilted(30, 4)
     found = []

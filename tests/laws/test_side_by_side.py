@@ -81,7 +81,8 @@ def test_a_group_that_is_not_known_has_no_interval() -> None:
 def one_head(heads: HeadSums, number: int) -> tuple[Sums, Tensor]:
     """The sums of one head as those of a cloud, and its norms."""
     kept = {each.name: getattr(heads, each.name) for each in fields(Sums)}
-    alone = {name: x[number] if name == "counted_total" else x[:, number] for name, x in kept.items()}
+    cut = {"counted_total": lambda x: x[number], "joint": lambda x: x}
+    alone = {name: cut.get(name, lambda x: x[:, number])(x) for name, x in kept.items()}
     return Sums(**alone), heads.norms[:, number]
 
 

@@ -13,6 +13,7 @@ import isoscope.measures
 import isoscope.stats
 from isoscope.measures import table
 from isoscope.measures.base import Measure
+from isoscope.stats.anatomy import Anatomy, Controls
 from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.mass import Mass
@@ -24,7 +25,7 @@ from tests.laws import law_stats
 from tests.laws.law_measures import KINDS, MEASURES, reading
 
 OF_HEADS = {
-    Rows, Mass, HeadSums, Queries, QueryProducts, Clouds, Counterfactual,
+    Rows, Mass, HeadSums, Queries, QueryProducts, Clouds, Counterfactual, Anatomy, Controls,
 }  # fmt: skip  # in tests/laws/law_heads.py
 OF_WALKS = {WalkSpread, Increments, Profiles}  # in test_walks.py and tests/run/test_localisation.py
 KNOWN = {record.kind for record in law_stats.STATS} | OF_HEADS | OF_WALKS

@@ -113,7 +113,7 @@ def test_names_are_the_authors() -> None:
 @pytest.mark.parametrize("length", [5, 12, 31])
 def test_frontiers_are_seen_as_by_longformer(length: int) -> None:
     torch.manual_seed(4)
-    own = LocalTransformer(8, 2, 2, 6, 40).eval()
+    own = LocalTransformer(settings(frontier_predictor_num_layers=2, max_length_inputs=40)).eval()
     config = transformers.LongformerConfig(
         attention_window=6, hidden_size=8, intermediate_size=32, num_attention_heads=2, num_hidden_layers=2,
         max_position_embeddings=43, vocab_size=1, pad_token_id=0, bos_token_id=None, eos_token_id=None,
@@ -199,9 +199,11 @@ def pooled_by_hand(pooling: BlockPooling, frontiers: Tensor, x: Tensor) -> Tenso
 )
 def test_pooling_by_hand(kernels: list[tuple[int, int]], alone: bool, mean: bool) -> None:
     torch.manual_seed(7)
-    pooling = BlockPooling(
-        6, 5, kernels, alone=alone, mean=mean, highways=2, regularised=1e-6, longest=9
-    ).double()
+    config = MantaConfig(
+        byte_embedding_dim=6, d_model=5, pooling_kernel_size=kernels, pooling_depthwise_convolution=alone,
+        pooling_mean_pool=mean, pooling_n_highway_layers=2, max_length_encoder_decoder=9,
+    )  # fmt: skip
+    pooling = BlockPooling(config).double()
     frontiers, x = torch.rand(2, 17, dtype=torch.float64), torch.randn(2, 17, 6, dtype=torch.float64)
     for row in range(2):
         with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,46 @@ def test_models_of_many_forms(family: str) -> None:
     module, given = build(family), inputs(family)
     for _, seen in look(module, lambda: module(**given)):
         check(seen)
+
+
+def key_of(seen: Attended) -> Attended:
+    """The same attention with its key in the place of its query."""
+    return replace(seen, query=seen.key, unrotated=seen.unrotated_key, rotate=seen.rotate_key)
+
+
+@pytest.mark.parametrize("family", ROTARY[:-1])
+def test_keys_are_turned_as_queries_are(family: str) -> None:
+    """Also where key heads are repeated for the query heads that share them."""
+    module, given = build(family), inputs(family)
+    for _, seen in look(module, lambda: module(**given)):
+        matrices = check(key_of(seen))
+        assert torch.equal(matrices, check(seen))
+        assert seen.rotate_key is not None and seen.key is not None
+        assert len(seen.rotate_key(torch.ones(*seen.key.shape[1::2]))) == 1, "one sequence stands for all"
+
+
+@pytest.mark.parametrize("repeated", [True, False])
+def test_keys_with_heads_repeated_after_they_were_turned(repeated: bool) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        k, v = (x[:, ::2] for x in (k, v))  # two heads, each for two of the four query heads
+        k = halves(k)
+        if repeated:
+            k, v = (x[:, :, None].expand(-1, -1, 2, -1, -1).reshape(len(x), 4, T, E) for x in (k, v))
+        return functional.scaled_dot_product_attention(halves(q), k, v, enable_gqa=not repeated)
+
+    torch.manual_seed(6)
+    module, x = Stack(attend), torch.randn(B, T, 16)
+    seen = look(module, lambda: module(x))[0][1]
+    assert seen.key is not None and seen.key.shape[1] == 2
+    check(key_of(seen))
+
+
+@pytest.mark.parametrize("family", ["bert", "t5", "bloom"])
+def test_without_rotary_position_the_mean_key_stays(family: str) -> None:
+    module, given = build(family), inputs(family)
+    for _, seen in look(module, lambda: module(**given)):
+        assert seen.key is not None and seen.unrotated_key is not None and isinstance(seen.rotate_key, Still)
+        assert torch.equal(seen.unrotated_key, seen.key)
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
@@ -220,7 +261,11 @@ def test_a_call_that_is_known_is_followed_without_being_traced(
         with mode:
             module(**other)
     assert not notes
-    for one, expected in zip(known, traced, strict=True):
+    for one, expected in (
+        (each(one), each(expected))
+        for one, expected in zip(known, traced, strict=True)
+        for each in (key_of, replace)
+    ):
         assert one.unrotated is not None and expected.unrotated is not None
         assert torch.equal(one.unrotated, expected.unrotated)
         mean = torch.randn(one.unrotated.shape[1], one.unrotated.shape[3], dtype=torch.float64)

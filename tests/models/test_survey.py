@@ -136,10 +136,10 @@ def test_decoder_positions_have_their_own_padding() -> None:
     mask = torch.ones_like(ids)
     mask[:, 7:] = 0
     batch = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": fed}
-    table = isoscope.observe(model, [batch], measures=["mean_norm"]).frame()
+    table = isoscope.observe(model, [batch], measures=["mean_norm"], **tiny.EVERY).frame()
     assert table.n.tolist() == [28] * 4 + [24] * 4
     batch["decoder_attention_mask"] = torch.ones_like(fed).tril()[:, :6]
-    table = isoscope.observe(model, [batch], measures=["mean_norm"]).frame()
+    table = isoscope.observe(model, [batch], measures=["mean_norm"], **tiny.EVERY).frame()
     assert table.n.tolist() == [28] * 4 + [int(batch["decoder_attention_mask"].sum())] * 4
 
 
@@ -162,7 +162,7 @@ def test_padding_in_a_full_mask_does_not_count(form: str) -> None:
     assert found.counts is not None
     assert torch.equal(found.counts, keep)
     table = isoscope.observe(
-        model, [{"input_ids": ids, "attention_mask": masks["bool"]}], measures=["mean_norm"]
+        model, [{"input_ids": ids, "attention_mask": masks["bool"]}], measures=["mean_norm"], **tiny.EVERY
     )
     assert (table.frame().n == int(keep.sum())).all()
 

@@ -20,6 +20,8 @@ with warnings.catch_warnings():  # the module compiles with torch.jit.script, wh
 __all__ = ["CLS", "LAYERS", "PAD", "SEP", "SPECIAL", "VOCABULARY", "WIDTH", "Block", "ids", "nano"]
 FRAMES = {"both": "[CLS] $A [SEP]", "bos": "[CLS] $A", "none": "$A"}
 
+EVERY = {"skip_first": False, "skip_special": False}  # every position that is no padding counts
+
 
 def tokenizer(frame: str = "both", longest: int | None = None) -> transformers.PreTrainedTokenizerFast:
     """One token a byte, with the special tokens of `frame` around every text."""

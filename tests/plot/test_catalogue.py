@@ -187,7 +187,7 @@ def test_a_claim_is_drawn_from_its_charts(tmp_path: Path, monkeypatch: pytest.Mo
         def charts() -> list[Chart]:
             return [chart]
 
-    monkeypatch.setattr("isoscope.kinds.reproduce.screen.judged", lambda paper, folder: [Judged])
+    monkeypatch.setattr("isoscope.kinds.reproduce.judged", lambda paper, folder: [Judged])
     run = open_run(tmp_path / "run", Run("reproduce", "paper", {"paper": "godey2024"}, {}))
     run.write("toy-claim", frame([made.row("mean_cosine", 0.1)]), {})
     (one,) = figures(run).values()

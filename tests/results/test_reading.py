@@ -27,6 +27,57 @@ def judging(source: str) -> set[str]:
     }
 
 
+ENDS = {"low", "high"}
+DECIDING = ("kinds/", "lab/", "repair/", "run/", "show/say/", "sweeps/")
+"""Where a variable called `low` or `high` is the end of an interval, and none of an axis or a range."""
+
+
+def ends_compared(source: str, *, names: bool) -> list[str]:
+    """The comparisons of the ends of intervals in some code; `names` where `low` and `high` are such."""
+
+    def is_end(node: ast.AST) -> bool:
+        at = (
+            node.slice.value
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+            else ""
+        )
+        named = isinstance(node, ast.Name) and names and node.id in ENDS
+        return named or at in ENDS or (isinstance(node, ast.Attribute) and node.attr in ENDS)
+
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        compared = isinstance(node, ast.Compare)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            compared = node.func.attr in {"between", "ge", "gt", "le", "lt"}
+        if compared and any(map(is_end, ast.walk(node))):
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_ends_of_intervals_are_compared_by_readings_alone() -> None:
+    found = {}
+    for file in SOURCE.rglob("*.py"):
+        name = file.relative_to(SOURCE).as_posix()
+        calls = ends_compared(file.read_text(encoding="utf-8"), names=name.startswith(DECIDING))
+        found |= {name: calls} if calls and not name.startswith("results/") else {}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "reading.low > 0",
+        "0 >= line['high']",
+        "rows['low'] - rows['null'] > 0",
+        "rows['low'].gt(0)",
+        "low <= 0 <= high",
+        "low * sign > 0",
+    ],
+)
+def test_an_end_that_is_compared_elsewhere_is_seen(code: str) -> None:
+    assert ends_compared(code, names=True)
+
+
 def test_no_other_class_judges_by_an_interval() -> None:
     found = {
         f"{file.relative_to(SOURCE)}: {name}"

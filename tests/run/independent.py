@@ -18,7 +18,7 @@ import torch
 from sklearn.cluster import KMeans
 
 import isoscope
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_keys, dealt_units, unit_keys
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import mix
 from tests.laws.law_measures import KINDS, MEASURES
@@ -60,19 +60,36 @@ def sequences(file: str, tokenizer: Any, *, pack: bool, length: int, limit: int)
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the vectors of a cloud come from: the sequence, its half, the token and the place of each [n]."""
+    """Where the vectors of a cloud come from: the sequence, its half, the token and the place of each [n].
+
+    `apart` [n] numbers what pairs must not share: the sequence, or the jackknife group where chunks are cut
+    from one text.
+    """
 
     label: Array
+    apart: Array
     half: Array
     token: Array
     place: Array
 
 
-def clouds(model: Any, tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[list[Array], Origin]:
+def units(rows: Sequence[Sequence[int]], *, pack: bool) -> list[int]:
+    """The hash of each sequence's unit: its own key, or one of its block of n^⅓ neighbouring chunks."""
+    keys = [int(content_keys(torch.tensor([row]), 0)) for row in rows]
+    size = round(len(rows) ** (1 / 3)) if pack else 1
+    blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
+    labels = [int(content_keys(torch.tensor([block]), 0)) for block in blocks for _ in block]
+    return unit_keys(labels, torch.tensor(keys), dealt_units(labels)).tolist()
+
+
+def clouds(
+    model: Any, tokenizer: Any, rows: Sequence[Sequence[int]], *, pack: bool
+) -> tuple[list[Array], Origin]:
     """The vectors that count at each layer [n, d], and where they come from; eight at a time."""
+    unit = units(rows, pack=pack)
     special = set(tokenizer.all_special_ids)
     layers: list[list[Array]] = []
-    origin: list[tuple[int, int, int, int]] = []
+    origin: list[tuple[int, int, int, int, int]] = []
     for at in range(0, len(rows), 8):
         some = rows[at : at + 8]
         longest = max(map(len, some))
@@ -90,7 +107,8 @@ def clouds(model: Any, tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[l
             key = content_keys(torch.tensor([some[i]]), 0)
             number = 1 + sum(token not in special for token in some[i][1:t])  # of those that count
             place = int(mix(key + mix(torch.tensor([number + (2 << 32)]))))  # at the full length of the text
-            origin.append((at + i, int(key) // 32 % 2, some[i][t], place))
+            own = unit[at + i]
+            origin.append((at + i, own % 32 if pack else at + i, own // 32 % 2, some[i][t], place))
         layers.append([np.stack([state[i, t].double().numpy() for i, t in places]) for state in states])
     whence = Origin(*(np.array(column) for column in zip(*origin, strict=True)))
     return [np.concatenate(parts) for parts in zip(*layers, strict=True)], whence
@@ -103,7 +121,7 @@ def readings(x: Array, origin: Origin, previous: Array | None, first: Array | No
     unit = x / norm[:, None]
     cosines = unit @ unit.T
     apart = ~np.eye(n, dtype=bool)
-    foreign = label[:, None] != label[None, :]
+    foreign = origin.apart[:, None] != origin.apart[None, :]
     by_dimension = [
         float((np.outer(unit[:, k], unit[:, k])[apart]).mean()) for k in np.argsort(-np.abs(unit.mean(0)))[:5]
     ]
@@ -130,6 +148,7 @@ def readings(x: Array, origin: Origin, previous: Array | None, first: Array | No
         "rankme": _exp_entropy(values),
         "stable_rank": (values**2).sum() / values.max() ** 2,
         "top_share": power.max() / power.sum(),
+        "spectral_exponent": _exponent(power),
         "intra_similarity": inside,
         "intra_similarity_adjusted": inside - between,
         "rank_residual": float(np.mean([_residual(x[label == s]) for s in np.unique(label)])),
@@ -266,6 +285,14 @@ def _isoscore_star(x: Array) -> float:
     return float((ratio - 1) / (width - 1))
 
 
+def _exponent(power: Array) -> float:
+    """Numpy weighs residuals, not their squares: by 1/√k."""
+    rank = np.arange(4, 101)[: max(0, int((power > 1e-10 * power.max()).sum()) - 3)]
+    if len(rank) < 2:
+        return np.nan
+    return float(-np.polyfit(np.log(rank), np.log(power[rank - 1]), 1, w=rank**-0.5)[0])
+
+
 def _massive(x: Array) -> int:
     size = np.abs(x)
     middle = np.sort(size, axis=None)[(size.size - 1) // 2]
@@ -319,7 +346,7 @@ def check(folder: str, file: str, *, pack: bool, length: int, limit: int) -> Non
     """Every reading of the model in `folder` over `file`, whatever the batch size and the order."""
     loaded = isoscope.load(folder)
     rows = sequences(file, loaded.tokenizer, pack=pack, length=length, limit=limit)
-    states, origin = clouds(loaded.module, loaded.tokenizer, rows)
+    states, origin = clouds(loaded.module, loaded.tokenizer, rows, pack=pack)
     expected = {
         layer: readings(x, origin, states[layer - 1] if layer else None, states[0] if layer else None)
         for layer, x in enumerate(states)

@@ -93,7 +93,7 @@ def in_float64(family: str, *, padded: bool) -> tuple[Any, Given]:
 
 
 def look(module: nn.Module, given: Any) -> pd.DataFrame:
-    return isoscope.observe(module, [given], layers="*attention.*", heads=True).frame()
+    return isoscope.observe(module, [given], layers="*attention.*", heads=True, **tiny.EVERY).frame()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_number_that_hides_is_no_score() -> None:
 def test_heads_that_are_modules_of_their_own() -> None:
     """nanoGPT's first lesson: a list of heads. Each has its own mean query."""
     module, ids = tiny.nano().double(), tiny.ids()["input_ids"]
-    seen = isoscope.observe(module, [ids], layers="attention.*", heads=True)
+    seen = isoscope.observe(module, [ids], layers="attention.*", heads=True, **tiny.EVERY)
     made: list[Tensor] = []
     first = module.h[0].heads
     held = [
@@ -278,7 +278,7 @@ def test_means_of_queries_and_keys(family: str) -> None:
     else:
         part = module.layers[0].self_attn
         query, key = projected(module, given, part.q_proj, part.k_proj, width=4)
-        record = isoscope.observe(module, [given]).records[Site("attention", 1)][Queries]
+        record = isoscope.observe(module, [given], **tiny.EVERY).records[Site("attention", 1)][Queries]
         assert isinstance(record, Queries)
         before = query.transpose(0, 1)[:, mask].mean(1)
         assert (record.mean_query - before).abs().max() < 1e-9

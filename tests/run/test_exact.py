@@ -52,7 +52,7 @@ def test_packed_batches_in_any_order_and_from_files(bert: str, lines: str) -> No
 def test_the_independent_computation_knows_every_measure() -> None:
     x = np.random.default_rng(0).normal(size=(9, 3))
     number = np.arange(9)
-    found = readings(x, Origin(number, number % 2, number % 3, number), x, x)
+    found = readings(x, Origin(number, number, number % 2, number % 3, number), x, x)
     assert set(found) == {measure.name for measure in MEASURES}
 
 

@@ -41,8 +41,11 @@ def test_halves_of_the_sequences(bert: str, lines: str) -> None:
     loaded = isoscope.load(bert)
     data = isoscope.text(lines, loaded.tokenizer, max_length=LENGTH, batch_size=SIZE)
     middle = len(data.sequences) // 2 // SIZE * SIZE  # whole batches, so the same hidden states
-    parts = (data.sequences[:middle], data.sequences[middle:])
-    halves = [dataclasses.replace(data, sequences=some) for some in parts]
+    data = dataclasses.replace(data, documents=tuple(range(len(data.sequences))))  # each a document
+    halves = [
+        dataclasses.replace(data, sequences=data.sequences[some], documents=data.documents[some])
+        for some in (slice(middle), slice(middle, None))
+    ]
     first, second = (isoscope.observe(loaded, half, counterfactual=False) for half in halves)
     assert_merged(first.merge(second).frame(), isoscope.observe(loaded, data, counterfactual=False).frame())
 

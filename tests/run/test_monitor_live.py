@@ -23,7 +23,7 @@ MEASURES = ["mean_cosine", "mean_norm", "entropy", "query_drift", "key_drift"]
 
 
 def monitor_of(model: nn.Module, **options: object) -> Monitor:
-    return Monitor(model, probe(), budget=None, measures=MEASURES, **options)  # type: ignore[arg-type]
+    return Monitor(model, probe(), budget=None, measures=MEASURES, skip_first=False, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("recompute", [False, True, "reentrant"])
@@ -31,7 +31,7 @@ def test_rows_are_those_of_the_batch(recompute: bool | str) -> None:
     model, batch = language(recompute=recompute), ids(9, 5)
     monitor = monitor_of(model)
     plain = Model(language(), "model", revision="live", step=3)
-    expected = isoscope.observe(plain, [batch], measures=MEASURES, heads=True).frame()
+    expected = isoscope.observe(plain, [batch], measures=MEASURES, heads=True, skip_first=False).frame()
     with monitor.watch(3):
         loss_of(model, batch).backward()
     pd.testing.assert_frame_equal(monitor.frame().drop(columns="run"), expected.drop(columns="run"))
@@ -52,7 +52,7 @@ def test_what_the_mask_leaves_out_does_not_count(by_place: bool) -> None:
     model = build(Shape(vocabulary=40, width=16, layers=2, heads=2, length=12), seed=0)
     batch = ids(4, 5)
     mask = torch.arange(batch.shape[1]) < torch.tensor([3, 12, 1, 7])[:, None]
-    monitor = Monitor(model, [batch], budget=None, measures=["mean_norm"])
+    monitor = Monitor(model, [batch], budget=None, measures=["mean_norm"], skip_first=False)
     with monitor.watch(0):
         model(batch, mask) if by_place else model(batch, attention_mask=mask)
     assert set(monitor.frame().n) == {23}

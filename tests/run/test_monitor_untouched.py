@@ -163,7 +163,7 @@ def test_attention_is_read_in_full_precision_of_what_autocast_gives() -> None:
         found.append((q.double(), k.double()))
         return whole(q, k, v, is_causal=True)
 
-    monitor = Monitor(model, probe(), budget=None, heads=False)
+    monitor = Monitor(model, probe(), budget=None, heads=False, skip_first=False)
     with torch.autocast("cpu", torch.bfloat16):
         monitor.step(0)
         with torch.no_grad(), pytest.MonkeyPatch.context() as patch:

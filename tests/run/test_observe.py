@@ -91,11 +91,12 @@ def test_a_front_that_is_all_padding_is_surveyed_as_the_whole(dtype: torch.dtype
     mask[0, :80] = mask[3, :40] = 0
     given = {"input_ids": ids, "attention_mask": mask}
     whole, front = (
-        isoscope.observe(module, [each], heads=True).frame() for each in (given, as_batch(given, seed=0))
+        isoscope.observe(module, [each], heads=True, **tiny.EVERY).frame()
+        for each in (given, as_batch(given, seed=0))
     )
     assert whole.value.equals(front.value)
     halves = [{name: x[rows] for name, x in given.items()} for rows in (slice(5), slice(5, 10))]
-    parts = isoscope.observe(module, halves, heads=True).frame()
+    parts = isoscope.observe(module, halves, heads=True, **tiny.EVERY).frame()
     assert parts.value.to_numpy() == pytest.approx(whole.value.to_numpy(), rel=1e-5, abs=1e-6, nan_ok=True)
 
 
@@ -209,10 +210,10 @@ def test_progress_and_facts(bert: str, lines: str) -> None:
 
 def test_what_is_not_finite_is_counted_and_left_out() -> None:
     module = tiny.nano()
-    clean = isoscope.observe(module, [tiny.ids()["input_ids"]]).frame()
+    clean = isoscope.observe(module, [tiny.ids()["input_ids"]], **tiny.EVERY).frame()
     with torch.no_grad():
         module.wte.weight[tiny.PAD] = torch.nan  # the padding of these sequences: 3 + 6 positions at the end
-    seen = isoscope.observe(module, [tiny.ids()["input_ids"]], measures="all")
+    seen = isoscope.observe(module, [tiny.ids()["input_ids"]], measures="all", **tiny.EVERY)
     rows = seen.frame()
     at_0 = rows[(rows.layer == 0)].set_index("measure")
     assert at_0.value["not_finite"] == 9

@@ -10,6 +10,8 @@ import torch
 
 from isoscope.geometry.propagation import propagation, simulate_propagation
 from isoscope.geometry.spectra import factors, qk_spectrum
+from isoscope.measures import vocabulary
+from isoscope.measures.table import choose
 from isoscope.results.reading import Reading
 from isoscope.run.weigh.heads import WALKS
 from isoscope.run.weigh.vocabulary import weigh_vocabulary
@@ -37,6 +39,12 @@ def test_an_untrained_vocabulary_reads_as_its_null_in_every_form(n: int, width: 
     assert nulls["_centred"] - nulls[""] > 0.01  # so the test can fail
     ranks = {kind: each[0][kind, "rankme"].null for kind in ("", "_centred", "_without_top")}
     assert ranks[""] > ranks["_centred"] > ranks["_without_top"] + 0.5 * max(1, round(width / 100))
+
+
+def test_every_measure_of_the_spectrum_has_its_null_in_every_form() -> None:
+    """A law of chance would not see it where few directions were lost."""
+    named = {measure.name for measure in choose("all", set()) if measure.family == "spectrum"}
+    assert named and named <= {*vocabulary._OF_SPECTRUM, *vocabulary._BY_FORMULA}
 
 
 @pytest.mark.parametrize("rank", [32, 64, 127, 128])

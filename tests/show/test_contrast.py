@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isoscope.kinds.contrast.page import contrast_sections
-from isoscope.kinds.contrast.screen import finding, findings, span
+from isoscope.kinds.contrast import contrast_sections, finding, findings, span
 from isoscope.lab.contrast.fit import Fitted, fit
 from isoscope.results.run import Run
 from isoscope.show.page.page import page

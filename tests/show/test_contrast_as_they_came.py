@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoscope.kinds.contrast.page import contrast_sections, telling
-from isoscope.kinds.contrast.screen import as_they_came, finding, findings, span
+from isoscope.kinds.contrast import as_they_came, contrast_sections, finding, findings, span, telling
 from isoscope.lab.contrast.fit import Fitted, fit
 from tests.lab.test_contrast_as_they_come import planted
 from tests.lab.test_contrast_fit import made

@@ -190,7 +190,7 @@ def test_every_measure_has_its_place_on_the_page() -> None:
     named = {name for how in SHOWN.values() for name in (how.instead, how.beside) if name}
     named |= {*MAIN, *OVER_STEPS, *BY_HEAD, *COLUMNS, *COLUMNS_WITH_ATTENTION}
     assert named | {name for maps in MAPS.values() for name in maps} <= set(SHOWN)
-    assert all(how_shown(name).column for name in (*COLUMNS, *COLUMNS_WITH_ATTENTION))
+    assert all(how_shown(name).heading for name in (*COLUMNS, *COLUMNS_WITH_ATTENTION))
 
 
 def test_a_measure_that_the_table_does_not_have_is_shown_as_its_run_explains_it() -> None:

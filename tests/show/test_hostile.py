@@ -15,7 +15,7 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.kinds.report import page_of
-from isoscope.kinds.sweep.page import page_of as sweep_page
+from isoscope.kinds.sweep.page import content_of
 from isoscope.results.points import points_frame
 from isoscope.results.row import COLUMNS
 from isoscope.results.run import Run
@@ -232,7 +232,7 @@ def a_thousand(path: Path) -> RunFolder:
 @pytest.mark.nightly
 def test_a_sweep_of_a_thousand_checkpoints_opens_in_under_three_seconds(browser: Any, tmp_path: Path) -> None:
     """2.3 s until all is drawn, of the browser's own time: others may want the processor."""
-    text = sweep_page(a_thousand(tmp_path))
+    text = content_of(a_thousand(tmp_path)).page()
     assert len(text) < 7e6  # of which plotly is 1.9
     (tmp_path / "empty.html").write_text("")
     opened = Opened(browser, tmp_path / "empty.html")

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from isoscope.kinds.reproduce.page import paper_page
+from isoscope.kinds.reproduce import paper_page
 from isoscope.papers.claims import WORDS, Claim, Found, Verdict
 from isoscope.papers.paper import Judged, Paper
 from isoscope.results.reading import Reading

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from isoscope.kinds.block.screen import finding, finding_of_norms
-from isoscope.kinds.contrast import screen as sentences_contrast
-from isoscope.kinds.contrast.page import telling
-from isoscope.kinds.impact import screen as impact_rows
+from isoscope.kinds import contrast as sentences_contrast
+from isoscope.kinds import impact as impact_rows
+from isoscope.kinds.block import finding, finding_of_norms
+from isoscope.kinds.contrast import telling
 from isoscope.results.reading import Reading
 from isoscope.show.draw.plotly.charts import told_html
 from tests.show.made import row
@@ -179,7 +179,7 @@ def block(norm: str, *entropies: tuple[float, float]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "norm": norm, "bias": 10.0 * at, "kind": "attention", "layer": 1, "measure": "normalised_entropy",
-            "value": value, "low": value - half, "high": value + half,
+            "value": value, "n": 3, "low": value - half, "high": value + half,
         }
         for at, (value, half) in enumerate(entropies)
     )  # fmt: skip

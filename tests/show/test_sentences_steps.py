@@ -39,15 +39,15 @@ BARE = [*layers("x", 0.1, 0.3, half=None, step=0), *layers("x", 0.4, 0.8, half=N
 BOTH = [*steps(0.1, 0.3), *steps(0.3, 0.1, layer=1)]
 WENT = 0.55  # a turn from .3 to .5 is one beyond this
 
-TOUCH = [row("x", 0.1, low=0.0, high=0.2, step=0), row("x", 0.3, low=0.2, high=0.4, step=100)]
+TOUCH = [row("x", 0.1, low=0.0, high=0.2, step=0), row("x", 0.24, low=0.14, high=0.34, step=100)]
 
 STEPS: tuple[Line, ...] = (
     (
         "From step 0 to step 100 the x rose from 0.10 to 0.12",
         by_steps(steps(0.1, 0.121)),
-        by_steps(steps(0.1, 0.119)),
+        by_steps(steps(0.1, 0.114)),
     ),
-    ("fell from 0.12", by_steps(steps(0.121, 0.1)), by_steps(steps(0.119, 0.1))),
+    ("fell from 0.12", by_steps(steps(0.121, 0.1)), by_steps(steps(0.114, 0.1))),
     ("The x rose", by_steps(steps(0.1, 0.3), spanned=False), by_steps(steps(0.1, 0.3))),
     ("From step", by_steps(steps(0.1, 0.3)), by_steps(steps(0.1))),
     ("the x", by_steps(steps(0.1, 0.3)), by_steps([*steps(0.1), row("x", 0.3, half=0.01, step=9, layer=1)])),
@@ -81,14 +81,14 @@ STEPS: tuple[Line, ...] = (
         by_steps(BOTH),
     ),
     (
-        "shows no change distinguishable from chance: 0.1, then 0.119",
-        by_steps(steps(0.1, 0.119)),
-        by_steps(steps(0.1, 0.119, half=None)),
+        "shows no change distinguishable from chance: 0.1, then 0.114",
+        by_steps(steps(0.1, 0.114)),
+        by_steps(steps(0.1, 0.114, half=None)),
     ),
     (
-        "went from 0.1 to 0.119 (without intervals).",
-        by_steps(steps(0.1, 0.119, half=None)),
-        by_steps(steps(0.1, 0.119)),
+        "went from 0.1 to 0.114 (without intervals).",
+        by_steps(steps(0.1, 0.114, half=None)),
+        by_steps(steps(0.1, 0.114)),
     ),
     ("went from 0.1–0.3 to 0.4–0.8 (without intervals)", by_steps(BARE), by_steps(BARE[::2])),
     (
@@ -96,9 +96,9 @@ STEPS: tuple[Line, ...] = (
         by_steps(steps(0.3, WENT + 0.001, 0.5)),
         by_steps(steps(0.3, WENT - 0.001, 0.5)),
     ),
-    ("a peak of 0.551", by_steps(steps(0.5, 0.551, 0.3)), by_steps(steps(0.5, 0.551, 0.3, half=0.03))),
+    ("a peak of 0.551", by_steps(steps(0.5, 0.551, 0.3)), by_steps(steps(0.5, 0.551, 0.3, half=0.031))),
     ("a low of 0.2", by_steps(steps(0.3, 0.249, 0.5)), by_steps(steps(0.3, 0.251, 0.5))),
-    ("a low of 0.249", by_steps(steps(0.5, 0.249, 0.3)), by_steps(steps(0.5, 0.249, 0.3, half=0.03))),
+    ("a low of 0.249", by_steps(steps(0.5, 0.249, 0.3)), by_steps(steps(0.5, 0.249, 0.3, half=0.031))),
     (
         "a peak of 0.551",
         by_steps(steps(0.3, 0.551, 0.5, half=None)),

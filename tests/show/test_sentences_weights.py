@@ -71,8 +71,8 @@ FOUND: Table = {
             ],
             [
                 *INPUT,
-                *stage("relative_drift", "scaled", 0.75, 0.25),
-                *stage("relative_drift", "output", 0.25, 0.25),
+                *stage("relative_drift", "scaled", 0.75, 0.36),
+                *stage("relative_drift", "output", 0.25, 0.36),
             ],
         ),
         (
@@ -84,8 +84,8 @@ FOUND: Table = {
             ],
             [
                 *INPUT,
-                *stage("relative_drift", "scaled", 0.25, 0.25),
-                *stage("relative_drift", "output", 0.75, 0.25),
+                *stage("relative_drift", "scaled", 0.25, 0.36),
+                *stage("relative_drift", "output", 0.75, 0.36),
             ],
         ),
         ("within 25 % of the length before the middle", heads("middle_early"), heads("middle")),
@@ -138,7 +138,7 @@ FOUND: Table = {
         (
             "The final norm’s β takes the relative drift from 0.50 to 0.48",
             [*INPUT, *stage("relative_drift", "scaled", 0.5), *stage("relative_drift", "output", 0.479)],
-            [*INPUT, *stage("relative_drift", "scaled", 0.5), *stage("relative_drift", "output", 0.481)],
+            [*INPUT, *stage("relative_drift", "scaled", 0.5), *stage("relative_drift", "output", 0.486)],
         ),
         (
             "takes the relative drift from 0.50 to 0.52",
@@ -240,11 +240,11 @@ FOUND: Table = {
         (
             "The relative drift is 0.40 before the norm, 0.50 after × γ and 0.42 after.",
             [*DRIFTED, *stage("relative_drift", "output", 0.421)],
-            [*DRIFTED, *stage("relative_drift", "output", 0.419)],
+            [*DRIFTED, *stage("relative_drift", "output", 0.414)],
         ),
         (
             "after (indistinguishable).",
-            [*DRIFTED, *stage("relative_drift", "output", 0.381)],
+            [*DRIFTED, *stage("relative_drift", "output", 0.386)],
             [*DRIFTED, *stage("relative_drift", "output", 0.379)],
         ),
         (

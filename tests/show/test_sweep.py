@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from isoscope.kinds.report import write
-from isoscope.kinds.sweep.marks import switchable
-from isoscope.kinds.sweep.page import MOST_UNITS, _sections
-from isoscope.kinds.sweep.page import page_of as sweep_page
+from isoscope.kinds.sweep.page import MOST_UNITS, _sections, content_of, switchable
 from isoscope.kinds.sweep.rows import by_step, changes_of, read_sweep
 from isoscope.kinds.sweep.sentences import opening
 from isoscope.results.points import points_frame
@@ -31,7 +29,7 @@ from tests.show.made_sweep import JUMP, STEPS, a_sweep, finding, moving, named
 
 
 def text_of(folder: RunFolder) -> str:
-    return sweep_page(folder).replace(carried(), "")
+    return content_of(folder).page().replace(carried(), "")
 
 
 def sections_of(folder: RunFolder) -> dict[str, Section]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isoscope.kinds.sweep.page import page_of as sweep_page
+from isoscope.kinds.sweep.page import content_of
 from tests.show.browser import Opened
 from tests.show.made_sweep import STEPS, a_sweep, finding
 from tests.tiers import nightly
@@ -20,7 +20,7 @@ X = "document.querySelector('#directions .plot').data.find((one) => one.type ===
 def file(tmp_path: Path) -> Path:
     folder = a_sweep(tmp_path, findings={8: [finding(8)]}, failed={128: "gone"}, weights=True)
     made = tmp_path / "report.html"
-    made.write_text(sweep_page(folder), encoding="utf-8")
+    made.write_text(content_of(folder).page(), encoding="utf-8")
     return made
 
 

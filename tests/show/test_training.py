@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from isoscope.run.monitor.schedule import dense_then_even
-from isoscope.show.charts import Chart
+from isoscope.show.charts import Alarm, Chart
 from isoscope.show.draw.plotly.charts import carried
 from isoscope.show.figures.maps import MOST_HEADS, heads_over_steps
 from isoscope.show.figures.panels import Panel
@@ -19,7 +19,7 @@ from isoscope.show.figures.step_axis import MOST_STEPS, step_axis
 from isoscope.show.figures.trajectories import MOST_LINES, depths, trajectory
 from isoscope.show.page.page import page
 from isoscope.show.page.section import trained_section
-from isoscope.show.page.training import Mark, is_training, marked, training, watch
+from isoscope.show.page.training import is_training, marked, training, watch
 from isoscope.show.readings import read
 from isoscope.show.say.course import changed, cost, first_not_finite, rows_while_whole, told_once, while_whole
 from isoscope.show.say.words import headline
@@ -165,7 +165,7 @@ def test_an_alarm_that_stays_on_is_told_once_with_how_often() -> None:
     found = watch(rows, facts(STEPS, given))
     assert found is not None
     assert [(a.step, a.site, a.times) for a in found.told] == [(25, "layer.2", 3), (100, "layer.3", 1)]
-    assert [(m.step, m.new) for m in found.marks] == [(25, True), (100, False)]
+    assert [(m.x, m.line) for m in found.marks] == [(25, True), (100, False)]
 
 
 def test_no_alarm_is_said_with_what_was_on_watch_and_what_was_not() -> None:
@@ -233,7 +233,7 @@ def test_every_figure_along_the_steps_has_the_marks() -> None:
 
 def test_words_of_alarms_are_escaped() -> None:
     panel = marked(
-        Panel((), "", "", Chart("", "", "")), step_axis(STEPS), [Mark(1, ("<b>bad</b> & worse",), True)]
+        Panel((), "", "", Chart("", "", "")), step_axis(STEPS), [Alarm(1, ("<b>bad</b> & worse",))]
     )
     figure = figure_of(panel)
     assert figure.layout.annotations[0].hovertext == "&lt;b&gt;bad&lt;/b&gt; &amp; worse"
@@ -255,7 +255,7 @@ def test_changes_and_turns_are_told() -> None:
     said = changed(readings, "mean cosine")
     assert said == (
         "From step 0 to step 400 the mean cosine shows no change distinguishable from chance: 0.1–0.3, then "
-        "0.1–0.3; on the way it had a peak of 0.4 in layer 3 at step 25."
+        "0.1–0.3 (intervals not paired); on the way it had a peak of 0.4 in layer 3 at step 25."
     )
     assert changed([r for r in readings if r.step == 0], "mean cosine") == ""
 
@@ -312,7 +312,8 @@ def test_rises_and_falls_are_told_apart() -> None:
     )
     assert changed(read(rows), "x") == (
         "From step 0 to step 9 the x rose in layer 0 (from 0.10 to 0.50) and fell in layer 1 "
-        "(from 0.50 to 0.20); in layer 2 no change is distinguishable from chance."
+        "(from 0.50 to 0.20); in layer 2 no change is distinguishable from chance (intervals not "
+        "paired)."
     )
 
 

@@ -10,12 +10,15 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from isoscope.kinds.sweep.screen import screen_of
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
+from isoscope.kinds.sweep.page import page_of
 from isoscope.lab.train.reopen import Reopen, experiment_of, training_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
+from isoscope.results.row import COLUMNS
 from isoscope.results.store import read_run
 from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.weigh import weigh
@@ -24,7 +27,7 @@ from isoscope.sweeps.work.job import Asked, Job, Opened
 from isoscope.sweeps.work.threads import so_many_threads
 from isoscope.sweeps.work.unit import measure_one, out_of_memory
 from tests.models.tiny import VOCABULARY, tokenizer
-from tests.sweeps.swept import ask, jobs_of, opened, some
+from tests.sweeps.swept import ask, jobs_of, opened, some, swept
 
 
 def rows_of(job: Job) -> pd.DataFrame:
@@ -230,3 +233,15 @@ def test_models_of_a_name_are_one_model(trained: Path) -> None:
 def test_want_of_memory_is_known_by_its_words() -> None:
     assert out_of_memory(RuntimeError("CUDA out of memory"))
     assert not out_of_memory(OSError("no such file"))
+
+
+def test_checkpoints_are_paired_on_the_page_and_in_the_terminal(trained: Path, tmp_path: Path) -> None:
+    names = ("mean_cosine_between", "relative_drift", "normalised_entropy")
+    folder = swept(trained, tmp_path / "run", some(trained, 4), measures=names)
+    said = [page_of(folder), *map(str, screen_of(folder).shown)]
+    assert all("mean cosine between sequences" in " ".join(text.split()) for text in (said[0], said[-1]))
+    assert not any("not paired)" in text for text in said)
+    for file in folder.files():  # as an older isoscope wrote them
+        rows, facts = folder.read(file, COLUMNS)
+        folder.write(str(facts["unit"]), rows, facts)
+    assert all("(intervals not paired)" in text for text in (page_of(folder), screen_of(folder).shown[-1]))

@@ -64,20 +64,22 @@ def watch(
 class Remembered:
     """Reads files of a run folder (10 ms each); one that has kept its size and time is not read again."""
 
-    kept: dict[Path, tuple[int, int, pd.DataFrame, dict[str, object]]] = field(default_factory=dict)
+    kept: dict[Path, tuple[tuple[int, int], tuple[pd.DataFrame, dict[str, object]]]] = field(
+        default_factory=dict
+    )
 
     def __call__(self, file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[str, object]]:
         """What the file holds."""
         from isoscope.results.store import read_unit
 
         try:
-            told = file.stat()
+            stat = file.stat()
         except OSError:
             return read_unit(file, columns)  # which says what is wrong with it
-        size, when, table, known = self.kept.get(file, (-1, -1, None, {}))
-        if table is None or (size, when) != (told.st_size, told.st_mtime_ns):
-            table, known = read_unit(file, columns)
-            self.kept[file] = (told.st_size, told.st_mtime_ns, table, known)
+        state = stat.st_size, stat.st_mtime_ns
+        if file not in self.kept or self.kept[file][0] != state:
+            self.kept[file] = state, read_unit(file, columns)
+        table, known = self.kept[file][1]
         return table, dict(known)
 
 

@@ -1,16 +1,20 @@
 """Sound as data: `embedded`, a folder or a dataset's column becomes batches of samples or of spectra.
 
-A sequence is one recording, its vectors are frames. Recordings of the same length go together and are
-never padded, because some models do not look at the mask; a model that takes spectra of a fixed length
-(Whisper's 30 seconds) pads by itself, and frames beyond the true length do not count. A decoder is fed
-what the model itself says, word by word the likeliest.
+A sequence is one recording, its vectors are frames. Recordings of the same length go together and are never
+padded, because some models do not look at the mask; a model that takes spectra of a fixed length (Whisper's
+30 seconds) pads by itself, and frames beyond the true length do not count. A decoder is fed what the model
+itself says, word by word the likeliest. Recordings of one speaker are a unit where folders name speakers, as
+LibriSpeech's and VCTK's do: by a name with a digit that is part of the file's name too. A folder named for a
+class (``yes``, ``dog``) is none: a class is no sample of classes.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from itertools import groupby, islice
 from math import gcd
@@ -24,7 +28,7 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.files import files_at
-from isoscope.data.keys import content_hash, content_keys
+from isoscope.data.keys import content_hash, content_keys, dealt_units, unit_keys
 from isoscope.errors import IsoscopeError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
@@ -49,6 +53,7 @@ class Sounds:
     batch_size: int
     seed: int
     notes: tuple[str, ...]
+    speakers: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -59,7 +64,12 @@ class Sounds:
         return len(list(self._groups()))
 
     def __iter__(self) -> Iterator[Batch]:
-        for some in self._groups():
+        units = None
+        if any(self.speakers):
+            named = [speaker or number for number, speaker in enumerate(self.speakers)]
+            units = unit_keys(named, self._keys, dealt_units(named))
+        for numbers in self._groups():
+            some = [self.clips[number] for number in numbers]
             how = {"sampling_rate": self.rate, "return_tensors": "pt", "return_attention_mask": True}
             made = dict(self.extract(some, **how))
             mask = made.pop("attention_mask", None)
@@ -67,12 +77,17 @@ class Sounds:
             spoken = None
             if self.speak is not None:
                 made["decoder_input_ids"], spoken = self.speak(made)
-            keys = torch.cat([content_keys(torch.from_numpy(clip)[None], self.seed) for clip in some])
-            yield Batch(made, counts, keys, decoder_counts=spoken)
+            own = None if units is None else units[numbers]
+            yield Batch(made, counts, self._keys[numbers], decoder_counts=spoken, units=own)
 
-    def _groups(self) -> Iterator[list[Samples]]:
-        by_length = sorted(self.clips, key=len)
-        for _, alike in groupby(by_length, key=lambda clip: 0 if self.padded else len(clip)):
+    @cached_property
+    def _keys(self) -> Tensor:
+        return torch.cat([content_keys(torch.from_numpy(clip)[None], self.seed) for clip in self.clips])
+
+    def _groups(self) -> Iterator[list[int]]:
+        length = [len(clip) for clip in self.clips]
+        by_length = sorted(range(self.size), key=length.__getitem__)
+        for _, alike in groupby(by_length, key=lambda number: 0 if self.padded else length[number]):
             while some := list(islice(alike, self.batch_size)):
                 yield some
 
@@ -85,8 +100,14 @@ class Sounds:
             "seconds": round(sum(map(len, self.clips)) / self.rate, 3),
             "counting": {"frames beyond the recording": "left out"}
             | ({"start token of the decoder": "left out"} if self.speak else {}),
+            **({"units": self._told_units} if any(self.speakers) else {}),
             "seed": self.seed,
         }
+
+    @property
+    def _told_units(self) -> dict[str, object]:
+        alone = self.speakers.count("")
+        return {"unit": "speaker", "number": len({*self.speakers} - {""}) + alone}
 
 
 def sounds(
@@ -100,18 +121,22 @@ def sounds(
     a frame; `padded` says that it pads to a fixed length itself. `speak` gives what a decoder is fed for
     extracted features, [b, u], and what of it counts, [b, u].
     """
-    clips, notes = recordings(address, rate=rate, shortest=shortest, limit=limit)
-    return Sounds(address, clips, extract, rate, padded, speak, batch_size, seed, notes)
+    clips, notes, speakers = recordings(address, rate=rate, shortest=shortest, limit=limit)
+    return Sounds(address, clips, extract, rate, padded, speak, batch_size, seed, notes, speakers)
 
 
 def recordings(
     address: str, *, rate: int = RATE, shortest: int = 1, limit: int | None = None
-) -> tuple[tuple[Samples, ...], tuple[str, ...]]:
-    """Recordings at `address` (``embedded``, a folder, ``id:split:column``); notes name what is left out."""
+) -> tuple[tuple[Samples, ...], tuple[str, ...], tuple[str, ...]]:
+    """Recordings at `address` (``embedded``, a folder, ``id:split:column``), notes, and the speaker of each.
+
+    Notes name what is left out; the speaker is empty where the layout names none.
+    """
     left_out: dict[str, list[str]] = {why: [] for why in (_UNREAD, _SHORT, _SILENT)}
     found = _synthesised(rate) if address == "embedded" else _read(address, rate, left_out)
     clips: list[Samples] = []
-    for name, clip in found:
+    speakers: list[str] = []
+    for name, clip, speaker in found:
         if limit is not None and len(clips) == limit:
             break
         if len(clip) < shortest:
@@ -120,6 +145,7 @@ def recordings(
             left_out[_SILENT].append(name)
         else:
             clips.append(clip)
+            speakers.append(speaker)
     notes = tuple(
         f"recordings {why} are left out: {len(names)}, first {names[0]}"
         for why, names in left_out.items()
@@ -128,17 +154,26 @@ def recordings(
     if not clips:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise IsoscopeError(f"data '{address}' holds no recording that can be measured{why}.")
-    return tuple(clips), notes
+    return tuple(clips), notes, tuple(speakers)
 
 
-def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples]]:
+def _speaker(file: Path | BytesIO, top: Path) -> str:
+    """The folder below `top` that names the speaker of a recording; empty where none does."""
+    if not isinstance(file, Path) or not top.is_dir():
+        return ""
+    parts, folders = re.split(r"[^0-9A-Za-z]+", file.stem), file.relative_to(top).parts[:-1]
+    named = [folder for folder in folders if folder in parts and re.search(r"\d", folder)]
+    return named[0] if named else ""
+
+
+def _read(address: str, rate: int, left_out: dict[str, list[str]]) -> Iterator[tuple[str, Samples, str]]:
     for name, file in files_at(address, SUFFIXES, "recordings"):
         try:
             samples, own_rate = _samples(file)
         except (OSError, ValueError, RuntimeError):
             left_out[_UNREAD].append(name)
             continue
-        yield name, _resampled(samples.mean(axis=1), own_rate, rate)
+        yield name, _resampled(samples.mean(axis=1), own_rate, rate), _speaker(file, Path(address))
 
 
 def _samples(file: Path | BytesIO) -> tuple[npt.NDArray[np.floating], int]:
@@ -175,7 +210,7 @@ def _resampled(samples: npt.NDArray[np.floating], own_rate: int, rate: int) -> S
     return samples.astype(np.float32)
 
 
-def _synthesised(rate: int) -> Iterable[tuple[str, Samples]]:
+def _synthesised(rate: int) -> Iterable[tuple[str, Samples, str]]:
     """One-second sounds: a gliding tone with overtones, a rise and a fall, and a little noise."""
     time = np.arange(rate) / rate
     for number in range(CLIPS):
@@ -184,4 +219,5 @@ def _synthesised(rate: int) -> Iterable[tuple[str, Samples]]:
         phase = 2 * np.pi * np.cumsum(low + (high - low) * time) / rate
         tone = sum(random.uniform(0, 1) / k * np.sin(k * phase) for k in range(1, 9))
         shape = np.sin(np.pi * time) ** random.uniform(0.5, 2)
-        yield f"clip {number}", (0.2 * shape * tone + 0.01 * random.normal(size=rate)).astype(np.float32)
+        clip = 0.2 * shape * tone + 0.01 * random.normal(size=rate)
+        yield f"clip {number}", clip.astype(np.float32), ""

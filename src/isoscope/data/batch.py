@@ -6,16 +6,17 @@ says what is padding), or a Batch made by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.data.keys import content_keys
+from isoscope.data.keys import content_keys, unit_keys
 from isoscope.errors import IsoscopeError
 
+GROUPED = "groups"  # the entry of a mapping that is not the model's: a label per sequence
 _BETWEEN_POSITIONS = ("mask", "src_mask", "tgt_mask", "attn_mask")  # [t, t], as torch.nn names them
 
 
@@ -23,6 +24,8 @@ _BETWEEN_POSITIONS = ("mask", "src_mask", "tgt_mask", "attn_mask")  # [t, t], as
 class Batch:
     """Inputs of one call, `counts` [b, t] (True where a position counts; None: all), `keys` [b].
 
+    `units` [b] are hashes of what sequences were cut from (document, speaker): sequences of one unit are not
+    independent. None: every sequence is a unit, as is one whose unit is its own key.
     `patches` is how many patches an image has, where what stands before them is not to count;
     `decoder_counts` [b, u] are the positions of a decoder that is fed something else than the encoder. `near`
     are the tokens as they are fed, on the CPU, so that a GPU need not be waited for.
@@ -34,9 +37,15 @@ class Batch:
     patches: int | None = None
     decoder_counts: Tensor | None = None
     near: Tensor | None = None
+    units: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def joint(self) -> int:
+        """How many sequences share their unit with others."""
+        return 0 if self.units is None else int((self.units != self.keys).sum())
 
     def call(self, module: torch.nn.Module) -> Any:
         """Call the module with the inputs: a tensor as its argument, a mapping as its keywords."""
@@ -85,7 +94,8 @@ class Batch:
         spoken = None if self.decoder_counts is None else self.decoder_counts[rows]
         near = None if self.near is None else self.near.index_select(batch_axis, rows)
         kept = replace(self, inputs=left, counts=counts, keys=self.keys[rows])
-        return replace(kept, decoder_counts=spoken, near=near)
+        units = None if self.units is None else self.units[rows]
+        return replace(kept, decoder_counts=spoken, near=near, units=units)
 
     def as_floats(self, dtype: torch.dtype) -> Batch:
         """The same with its numbers, not its tokens, as the model has its weights."""
@@ -125,7 +135,10 @@ def joined_batch(one: Batch, other: Batch) -> Batch | None:
     made = {name: torch.cat([mine, parts[1][name]]) for name, mine in parts[0].items()}
     inputs = made[""] if isinstance(one.inputs, Tensor) else made
     near = None if one.near is None or other.near is None else torch.cat([one.near, other.near])
-    return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1], near)
+    units = None
+    if one.units is not None or other.units is not None:
+        units = torch.cat([each.keys if each.units is None else each.units for each in (one, other)])
+    return Batch(inputs, rest[0], torch.cat([one.keys, other.keys]), one.patches, rest[1], near, units)
 
 
 def _are_tokens(fed: Tensor) -> bool:
@@ -148,7 +161,7 @@ def main_input(inputs: object) -> Tensor | None:
 
 
 def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
-    """Make a Batch of what a user's loop yields."""
+    """Make a Batch of what a user's loop yields; a mapping's entry `groups` names its sequences' units."""
     if isinstance(item, Batch):
         return item
     if isinstance(item, Tensor):
@@ -157,15 +170,24 @@ def as_batch(item: object, *, seed: int, batch_axis: int = 0) -> Batch:
         return Batch(item, None, keys, near=here if _are_tokens(item) else None)
     if isinstance(item, Mapping) and all(isinstance(name, str) for name in item):
         inputs = dict(item)
+        named = inputs.pop(GROUPED, None)
         main = main_input(inputs)
         if main is not None:
             counts, here = _not_padding(inputs), main.detach().cpu()
             keys = _keys(here.movedim(batch_axis, 0), counts, seed)
             near = here if _are_tokens(main) else None
-            return Batch(inputs, counts, keys, decoder_counts=_decoder_counts(inputs), near=near)
+            units = None if named is None else unit_keys(_one_each(named, len(keys)), keys)
+            return Batch(inputs, counts, keys, decoder_counts=_decoder_counts(inputs), near=near, units=units)
     raise IsoscopeError(
         f"a batch is a tensor, a mapping of names to tensors, or a Batch; got {type(item).__name__}."
     )
+
+
+def _one_each(labels: object, many: int) -> list[object]:
+    given = list(labels) if isinstance(labels, Iterable) else []
+    if len(given) != many:
+        raise IsoscopeError(f"groups holds {len(given)} labels for {many} sequences; give one per sequence.")
+    return given
 
 
 def _not_padding(inputs: Mapping[str, object]) -> Tensor | None:

@@ -1,19 +1,21 @@
 """Which positions count. Padding never does; special tokens and the first position by policy.
 
-Special tokens are not data, and the first position is where attention parks: its vector can be a
-thousand times longer than the others and drown them. Both are left out unless asked for.
+Special tokens are not data, and the first position is where attention parks: its vector can be a thousand
+times longer than the others and drown them. Both are left out unless asked for, of text and of batches of
+token ids alike. A `Batch` made by hand says itself which positions count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from isoscope.data.batch import Batch
+from isoscope.data.batch import Batch, main_input
 from isoscope.errors import IsoscopeError
 
 
@@ -35,6 +37,90 @@ class Policy:
         """As a run records it."""
         said = {True: "counted", False: "left out"}
         return {"padding": "left out", "special tokens": said[self.special], "position 0": said[self.first]}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The policy for batches that come as tensors, with the ids of special tokens that are known.
+
+    `source` says where these are from: ``tokenizer``, ``config`` or nowhere. Where `asked`, position 0 of
+    vectors [b, t, d] is left out too, which is not done of its own accord: what stands there is not known.
+    """
+
+    policy: Policy
+    special_ids: frozenset[int] = frozenset()
+    source: str = ""
+    asked: bool = False
+
+    @classmethod
+    def of(
+        cls, tokenizer: Any, config: Any, *, skip_first: bool | None = None, skip_special: bool | None = None
+    ) -> Counting:
+        """The tokenizer's ids, else those that the config names; None leaves out what is known."""
+        policy = Policy(special=skip_special is False, first=skip_first is False)
+        known = special_ids(tokenizer)
+        if known:
+            return cls(policy, known, "tokenizer", skip_first is True)
+        named: list[Any] = []
+        for name in _NAMED:
+            value = getattr(config, f"{name}_token_id", None)
+            named += value if isinstance(value, list | tuple) else [value]
+        known = frozenset(each for each in named if isinstance(each, int))
+        return cls(policy, known, "config" if known else "", skip_first is True)
+
+    def apply(self, batch: Batch, batch_axis: int = 0) -> Batch:
+        """The batch, counted by the policy."""
+        tokens = batch.tokens_near(batch_axis=batch_axis)
+        counts, spoken = batch.counts, batch.decoder_counts
+        if tokens is not None:
+            counts = self._left(tokens, counts)
+        elif self.asked and (fed := main_input(batch.inputs)) is not None and fed.dim() == 3:
+            shape = fed.movedim(batch_axis, 0).shape[:2]
+            counts = self._left(torch.zeros(shape, dtype=torch.long), counts, special=False)
+        said = batch.tokens_near(decoder=True)
+        if said is not None:
+            spoken = self._left(said, spoken)
+        return replace(batch, counts=counts, decoder_counts=spoken)
+
+    def _left(self, tokens: Tensor, counts: Tensor | None, *, special: bool = True) -> Tensor | None:
+        """What counts of these tokens [b, t], given what is no padding, which may stand before a sequence."""
+        if counts is not None and counts.shape != tokens.shape:
+            return counts
+        left = torch.ones(tokens.shape, dtype=torch.bool) if counts is None else counts
+        first = left & (left.cumsum(1) == 1)
+        if special and not self.policy.special and self.special_ids:
+            left = left & ~torch.isin(tokens, torch.tensor(sorted(self.special_ids)))
+        left = left if self.policy.first else left & ~first
+        return counts if bool(left.all()) else left
+
+    def describe(self, batch: Batch, batch_axis: int = 0) -> tuple[dict[str, str], str]:
+        """What a run records of a batch given as tensors, and a remark where something is not known."""
+        said, fed = self.policy.describe(), main_input(batch.inputs)
+        if batch.tokens(batch_axis=batch_axis) is None:
+            said["special tokens"] = "not known"
+            said["position 0"] = "left out" if self.asked else "counted"
+            positions = fed is not None and fed.dim() > 2
+            why = "the inputs are no token ids, so position 0 and special tokens are not known"
+            return said, f"{why}: every position counts that is no padding" if positions else ""
+        if self.policy.special:
+            return said, ""
+        if not self.special_ids:
+            said["special tokens"] = "not known"
+            return said, "the model has no tokenizer and its config names no special token: they count if any"
+        said["special tokens"] = f"left out, as named by the {self.source}"
+        alone = self.source == "config" and len(self.special_ids) == 1
+        why = (
+            f"of special tokens only {min(self.special_ids)} is known, from the model's config: others count"
+        )
+        return said, f"{why}; give what `isoscope.load` returned, which has a tokenizer" if alone else ""
+
+
+_NAMED = ("bos", "eos", "pad", "cls", "sep")
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids of a tokenizer's special tokens, but for the unknown one, which stands for text."""
+    return frozenset(getattr(tokenizer, "all_special_ids", ())) - {getattr(tokenizer, "unk_token_id", None)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,19 +19,27 @@ from isoscope.data.hub import column_at, texts
 from isoscope.errors import IsoscopeError
 
 _BLOCK = 1 << 16  # characters of a text file that are encoded at a time
+_HEADING = re.compile(r" ?= [^=\n]+ = ?\r?\n?")  # of an article of WikiText; sections have more signs
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def documents(address: str, *, whole: bool = True) -> Iterator[str]:
-    """The documents at `address`, one after the other.
+    """The texts at `address`, one after the other, as `pieces` gives them."""
+    return (text for _, text in pieces(address, whole=whole)[1])
 
-    A text file is read whole, in blocks that end with a line; with `whole=False` each line that is
-    not blank is a document. Every record of a JSONL file is one, and every row of a dataset.
+
+def pieces(address: str, *, whole: bool = True) -> tuple[str, Iterator[tuple[int, str]]]:
+    """What a document is at `address`, and the text there in pieces, each with its document's number.
+
+    Every record of a JSONL file is a document, and every row of a dataset. A text file is read whole, in
+    blocks that end with a line. A form feed alone on a line ends a document, and where the file begins with a
+    heading `` = Title = ``, as WikiText does, every such heading begins one. Blank lines separate paragraphs,
+    which are not independent, so they end no document. With `whole=False` each line that is not blank is one.
     """
     if address == "embedded":
-        return embedded()
+        return "help topic", enumerate(embedded())
     if (of_dataset := column_at(address)) is not None:
-        return texts(of_dataset)
+        return "row of a dataset", enumerate(texts(of_dataset))
     path, column = _split(address)
     if not path.exists():
         raise IsoscopeError(f"no data at '{address}': give 'embedded', a text file or a JSONL file.")
@@ -40,10 +49,12 @@ def documents(address: str, *, whole: bool = True) -> Iterator[str]:
             f"folder is a dataset, {address}:SPLIT:COLUMN."
         )
     if ".jsonl" in path.suffixes or ".ndjson" in path.suffixes:
-        return _records(path, column)
+        return "record of a JSONL file", enumerate(_records(path, column))
     if column != "text":
         raise IsoscopeError(f"{path} is plain text and has no column '{column}'; a JSONL file has columns.")
-    return _blocks(path) if whole else (line.strip() for line in _lines(path) if line.strip())
+    if whole:
+        return "article under its heading, or text up to a form feed", _blocks(path)
+    return "line of a text file", enumerate(line.strip() for line in _lines(path) if line.strip())
 
 
 def refuse_missing(address: str) -> None:
@@ -85,16 +96,25 @@ def _lines(path: Path) -> Iterator[str]:
         raise IsoscopeError(f"cannot read {path}: {reason}.") from reason
 
 
-def _blocks(path: Path) -> Iterator[str]:
-    waiting, size = [], 0
+def _blocks(path: Path) -> Iterator[tuple[int, str]]:
+    """Blocks of lines with the number of their document."""
+    waiting: list[str] = []
+    size = number = 0
+    headed: bool | None = None  # whether the file begins with a heading
     for line in _lines(path):
+        heading = _HEADING.fullmatch(line) is not None
+        if headed is None and line.strip():
+            headed = heading
+        begins = (headed and heading) or line.strip("\r\n ") == "\f"
+        if begins or size >= _BLOCK:
+            if "".join(waiting).strip():
+                yield number, "".join(waiting)
+                waiting, size = [], 0
+            number += begins
         waiting.append(line)
         size += len(line)
-        if size >= _BLOCK:
-            yield "".join(waiting)
-            waiting, size = [], 0
     if "".join(waiting).strip():
-        yield "".join(waiting)
+        yield number, "".join(waiting)
 
 
 def _records(path: Path, column: str) -> Iterator[str]:

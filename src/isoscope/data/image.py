@@ -1,7 +1,9 @@
 """Images as data: `embedded`, a folder of pictures or a dataset's column becomes batches of pixels.
 
-A sequence is one image, its vectors are patches or spatial positions. Class and register tokens that
-stand before the patches are special tokens: they count only when asked for.
+A sequence is one image, its vectors are patches or spatial positions. Every image is a unit, whatever folder
+it lies in: a class is no sample of classes, so the images of one class folder are independent given the
+class. Class and register tokens that stand before the patches are special tokens: they count only when asked
+for.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Text as data: `embedded`, a text file, a JSONL file or a dataset becomes batches of token ids.
 
-Text is packed: documents are joined and cut into chunks of full length, so that every vector has
-about as much context as the next and no padding is needed. Batches hold sequences of like length.
+Text is packed: documents are joined and cut into chunks of full length, so that every vector has about as
+much context as the next and no padding is needed. Batches hold sequences of like length. Chunks of one
+document are not independent, so the document is their unit; a chunk that spans two belongs to the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby, islice
 from typing import Protocol
 
@@ -16,9 +18,9 @@ from torch import Tensor
 
 from isoscope.data.alphabet import Alphabet, alphabet
 from isoscope.data.batch import Batch
-from isoscope.data.counting import Policy
-from isoscope.data.documents import documents
-from isoscope.data.keys import content_hash, content_keys
+from isoscope.data.counting import Policy, special_ids
+from isoscope.data.documents import pieces
+from isoscope.data.keys import content_hash, content_keys, dealt_units, unit_keys
 from isoscope.errors import IsoscopeError, refuse_sizes
 
 LIMIT, MAX_LENGTH, BATCH_SIZE = 256, 512, 16
@@ -46,8 +48,10 @@ class Tokenizer(Protocol):
 class Text:
     """Token sequences, ready to be batched; iterate over it for batches. Make one with `text`.
 
-    `even` batches hold sequences of one length only, for models that would see the padding. Every batch is
-    passed through `change`, for models that take a text in another way; `said` is what a run records of that.
+    `documents` are hashes of the document that each sequence begins in, and `document` says what that is;
+    none where each sequence is a document. `even` batches hold sequences of one length only, for models that
+    would see the padding. Every batch is passed through `change`, for models that take a text in another way;
+    `said` is what a run records of that.
     """
 
     address: str
@@ -58,6 +62,8 @@ class Text:
     batch_size: int
     seed: int
     packed: bool
+    documents: tuple[int, ...] = ()
+    document: str = ""
     start: int | None = None
     notes: tuple[str, ...] = ()
     even: bool = False
@@ -79,12 +85,41 @@ class Text:
                 batch = self._batch(rows[start : start + self.batch_size])
                 yield batch if self.change is None else self.change(batch)
 
-    def _alike(self) -> list[list[Tensor]]:
-        """The sequences that may share a batch, longest first: all, or those of one length."""
-        by_length = sorted(self.sequences, key=len, reverse=True)
-        return [list(rows) for _, rows in groupby(by_length, key=len)] if self.even else [by_length]
+    @cached_property
+    def _keys(self) -> Tensor:
+        return torch.cat([content_keys(row[None], self.seed) for row in self.sequences])
 
-    def _batch(self, rows: list[Tensor]) -> Batch:
+    @cached_property
+    def _units(self) -> tuple[Tensor | None, str]:
+        """The unit of each sequence, and what a unit is.
+
+        Of one long text, blocks of n^⅓ of n neighbouring chunks: the length at which the variance of a mean
+        is estimated best from blocks (Hall, Horowitz & Jing 1995).
+        """
+        if not self.packed:
+            return None, self.document
+        labels, size = self.documents, len(self.documents)
+        if len(set(labels)) > 1:
+            return unit_keys(labels, self._keys, dealt_units(labels)), f"document: {self.document}"
+        block = max(1, round(size ** (1 / 3)))
+        labels = tuple(number // block for number in range(size))
+        whole = [self._keys[start : start + block] for start in range(0, size, block)]
+        hashes = [int(content_keys(keys[None], self.seed)) for keys in whole]
+        named = [hashes[label] for label in labels]
+        units = unit_keys(named, self._keys, dealt_units(named))
+        return units, f"{block} neighbouring chunks of one text"
+
+    def _alike(self) -> list[list[int]]:
+        """The sequences that may share a batch, longest first: all, or those of one length."""
+
+        def length(number: int) -> int:
+            return len(self.sequences[number])
+
+        by_length = sorted(range(len(self.sequences)), key=length, reverse=True)
+        return [list(rows) for _, rows in groupby(by_length, key=length)] if self.even else [by_length]
+
+    def _batch(self, numbers: list[int]) -> Batch:
+        rows = [self.sequences[number] for number in numbers]
         size, length = len(rows), max(map(len, rows))
         ids = torch.full((size, length), self.pad_id)
         mask = torch.zeros(size, length, dtype=torch.long)
@@ -94,12 +129,27 @@ class Text:
             ids[i, : len(row)] = row
             mask[i, : len(row)] = 1
             counts[i, : len(row)] = self.policy.counts(torch.isin(row, special))
-        keys = torch.cat([content_keys(row[None], self.seed) for row in rows])
+        units, _ = self._units
+        units = None if units is None else units[numbers]
         inputs = {"input_ids": ids, "attention_mask": mask}
         if self.start is not None:
             inputs["decoder_input_ids"] = torch.cat([torch.full((size, 1), self.start), ids[:, :-1]], dim=1)
             shifted = torch.cat([torch.zeros(size, 1, dtype=torch.bool), counts[:, :-1]], dim=1)
-        return Batch(inputs, counts, keys, decoder_counts=None if self.start is None else shifted)
+        spoken = None if self.start is None else shifted
+        return Batch(inputs, counts, self._keys[numbers], decoder_counts=spoken, units=units)
+
+    @property
+    def _told_units(self) -> dict[str, object]:
+        units, rule = self._units
+        return {"unit": rule, "number": self.size if units is None else len(set(units.tolist()))}
+
+    @property
+    def unit_notes(self) -> tuple[str, ...]:
+        """What a reader must know of the units: where all text is one document."""
+        if not self.packed or len(set(self.documents)) > 1 or self.size == 1:
+            return ()
+        unit, number = self._told_units.values()
+        return (f"all text is from one document: what intervals take for independent is {unit} ({number})",)
 
     def facts(self) -> dict[str, object]:
         """What a run records of its data."""
@@ -107,7 +157,8 @@ class Text:
         return {
             "data": self.address, "data_hash": digest, "sequences": len(self.sequences),
             "tokens": sum(map(len, self.sequences)), "longest": max(map(len, self.sequences)),
-            "packed": self.packed, "counting": self.policy.describe(), "seed": self.seed,
+            "packed": self.packed, "units": self._told_units, "counting": self.policy.describe(),
+            "seed": self.seed,
             **({"alphabet": self.alphabet} if self.alphabet else {}), **self.said
         }  # fmt: skip
 
@@ -133,18 +184,21 @@ def text(
     room = max_length - len(before) - len(after)
     if room < 1:
         raise IsoscopeError(f"max_length {max_length} has no room for text beside the special tokens.")
-    encoded = (_encode(tokenizer, document) for document in documents(address, whole=pack))
-    chunks = _packed(encoded, room) if pack else (ids[:room] for ids in encoded if ids)
-    sequences = tuple(torch.tensor([*before, *ids, *after]) for ids in islice(chunks, limit))
+    document, found = pieces(address, whole=pack)
+    encoded = ((number, _encode(tokenizer, piece)) for number, piece in found)
+    chunks = _packed(encoded, room, seed) if pack else ((0, ids[:room]) for _, ids in encoded if ids)
+    kept = list(islice(chunks, limit))
+    sequences = tuple(torch.tensor([*before, *ids, *after]) for _, ids in kept)
     if not sequences:
         raise IsoscopeError(f"data '{address}' holds no text; there is nothing to measure.")
-    return Text(
-        address=address, sequences=sequences,
-        special_ids=frozenset(tokenizer.all_special_ids) - {getattr(tokenizer, "unk_token_id", None)},
+    made = Text(
+        address=address, sequences=sequences, special_ids=special_ids(tokenizer),
         pad_id=tokenizer.pad_token_id or 0, policy=Policy(special, first), batch_size=batch_size, seed=seed,
-        packed=pack, start=start, even=even,
+        packed=pack, documents=tuple(unit for unit, _ in kept) if pack else (), document=document,
+        start=start, even=even,
         alphabet=tokenizer.name if isinstance(tokenizer, Alphabet) else ""
     )  # fmt: skip
+    return replace(made, notes=made.unit_notes)
 
 
 def in_blocks(text: Text) -> Text:
@@ -167,15 +221,27 @@ def _frame_of(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     return [], []
 
 
-def _packed(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
-    """Join the documents and cut them every `room` tokens; the last piece may be shorter."""
+def _packed(
+    encoded: Iterable[tuple[int, list[int]]], room: int, seed: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Join the documents and cut them every `room` tokens; the last piece may be shorter.
+
+    With each comes a hash of the document it begins in, which is that of the document's first piece.
+    """
     waiting: list[int] = []
-    for ids in encoded:
+    whose: list[int] = []
+    own = last = -1
+    for number, ids in encoded:
+        if not ids:
+            continue
+        if number != last:
+            own, last = int(content_keys(torch.tensor([ids]), seed)), number
         waiting += ids
+        whose += [own] * len(ids)
         start = 0
         while len(waiting) - start >= room:
-            yield waiting[start : start + room]
+            yield whose[start], waiting[start : start + room]
             start += room
-        del waiting[:start]
+        del waiting[:start], whose[:start]
     if waiting:
-        yield waiting
+        yield whose[0], waiting

@@ -81,23 +81,27 @@ def row_statistics(scores: Tensor, visible: Tensor, *, offset: int = 0) -> Atten
     mean = torch.where(visible, shown, 0.0).sum(-1) / count
     centred = torch.where(visible, shown - mean[..., None], 0.0)
 
-    first = visible.any(-2).int().argmax(-1)[:, :, None, None].expand(*count.shape, 1)
-    weight_of_first = weight.gather(-1, first).masked_fill(~visible.gather(-1, first), math.nan).squeeze(-1)
-
-    t, s = scores.shape[-2:]
-    at = torch.arange(t, device=scores.device)[:, None] + offset
-    gap = (at - torch.arange(s, device=scores.device)).abs()
     return AttentionRows(
         lse=lse,
         entropy=(weight * surprise).sum(-1),
-        largest=weight.amax(-1),
-        collision=weight.square().sum(-1),
         max_score=top,
         score_variance=torch.where(usable, centred.square().sum(-1) / count, math.nan),
-        first_key=weight_of_first,
         visible=count.int(),
-        distance=(weight * gap).sum(-1),
+        **_of_weights(weight, visible, offset),
     )
+
+
+def _of_weights(weight: Tensor, visible: Tensor, offset: int) -> dict[str, Tensor]:
+    """What is read of weights [b, h, t, s] alone, by its field."""
+    (*rows, t, s), device = weight.shape, weight.device
+    first = visible.any(-2).int().argmax(-1)[:, :, None, None].expand(*rows, t, 1)
+    gap = torch.arange(t, device=device)[:, None] + offset - torch.arange(s, device=device)
+    return {
+        "largest": weight.amax(-1),
+        "collision": weight.square().sum(-1),
+        "first_key": weight.gather(-1, first).masked_fill(~visible.gather(-1, first), math.nan).squeeze(-1),
+        "distance": (weight * gap.abs()).sum(-1),
+    }
 
 
 def weight_rows(weights: Tensor, scores: Tensor) -> AttentionRows:
@@ -111,17 +115,8 @@ def weight_rows(weights: Tensor, scores: Tensor) -> AttentionRows:
     usable = ~rows.lse.isnan() & (weights.isfinite() | ~visible).all(-1)
     size = torch.where(visible, weights.double().abs(), 0.0)
     weight = torch.where(usable, 1.0, math.nan)[..., None] * size / size.sum(-1, keepdim=True)
-    first = visible.any(-2).int().argmax(-1)[:, :, None, None].expand(*rows.visible.shape, 1)
-    t, s = scores.shape[-2:]
-    gap = torch.arange(t, device=scores.device)[:, None] - torch.arange(s, device=scores.device)
-    return replace(
-        rows,
-        entropy=-torch.xlogy(weight, weight).sum(-1),
-        largest=weight.amax(-1),
-        collision=weight.square().sum(-1),
-        first_key=weight.gather(-1, first).masked_fill(~visible.gather(-1, first), math.nan).squeeze(-1),
-        distance=(weight * gap.abs()).sum(-1),
-    )
+    entropy = -torch.xlogy(weight, weight).sum(-1)
+    return replace(rows, entropy=entropy, **_of_weights(weight, visible, 0))
 
 
 def attention_rows(

@@ -37,8 +37,11 @@ def shared_axes(query: Tensor, key: Tensor, how: Axes, seed: int = 0) -> OnAxes:
     query, key = query.double(), key.double()
     centred = torch.cat([query - query.mean(0), key - key.mean(0)])
     stack = centred if how == "centred" else torch.cat([query, key])
-    axes = random_axes(query.shape[1], seed) if how == "random" else _principal(stack)
-    axes = axes * _sides(query.mean(0) @ axes, axes)
+    principal = torch.linalg.svd(stack, full_matrices=False).Vh.T[:, :2]
+    axes = random_axes(query.shape[1], seed) if how == "random" else _two(principal)
+    mean, largest = query.mean(0) @ axes, axes.gather(0, axes.abs().argmax(0, keepdim=True))[0]
+    leaning = torch.where(mean != 0, mean, largest)  # an axis that the mean is on neither side of
+    axes = axes * torch.where(leaning < 0, -1.0, 1.0).double()
     return OnAxes(query @ axes, key @ axes, ((stack @ axes) ** 2).sum(0) / (stack**2).sum())
 
 
@@ -57,17 +60,6 @@ def random_axes(width: int, seed: int) -> Tensor:
     return _two(torch.linalg.qr(made).Q)
 
 
-def _principal(stack: Tensor) -> Tensor:
-    return _two(torch.linalg.svd(stack, full_matrices=False).Vh.T[:, :2])
-
-
 def _two(axes: Tensor) -> Tensor:
     """Of [e, 1] or [e, 2] the latter, a missing axis being zero."""
     return torch.nn.functional.pad(axes, (0, 2 - axes.shape[1]))
-
-
-def _sides(mean: Tensor, axes: Tensor) -> Tensor:
-    """±1 for each axis: the side of the mean [2]; of its own largest part where the mean is on none."""
-    largest = axes.gather(0, axes.abs().argmax(0, keepdim=True))[0]
-    leaning = torch.where(mean != 0, mean, largest)
-    return torch.where(leaning < 0, -1.0, 1.0).double()

@@ -4,16 +4,13 @@ Inputs x_t = ξ_1 + … + ξ_t with ξ ~ N(0, Σ), t = 1 … T; the last one que
 key t, ω̄ the mean over t. Signal passes at t where the softmax made piecewise linear, clip((1 + ω_t − ω̄)/T,
 0, 1), does not saturate: ρ(t) = P(−1 ≤ ω_t − ω̄ ≤ T − 1). What is decided here:
 
-- ω_t − ω̄ has exact moments, but is Gaussian only if W has many directions. The Gaussian form is worst for a
-  multiple of the identity: off by .038 at an effective rank of 32, .028 at 64, .020 at 96, .017 at 128. With
-  |tr W| at most a quarter of the identity's, ¼·√rank·‖W‖_F, it is off by .0197 at 32 and by .013 at 64; at
-  rank 1 or 2 by .1 to .35. It is taken where it is within .02: from rank 128 on, and from 32 on where tr W is
-  that small. Elsewhere ρ is simulated.
-- Given x_T the scores are Gaussian whatever W: ω_t = (t/T)·x_TᵀWx_T + ‖Wᵀx_T‖·b_t with b a Brownian bridge of
-  one dimension. So only the last input is drawn, as the query and key it makes (2e numbers, not d), and ρ
-  averages exact probabilities. Profiles of attention draw the bridge besides.
-- What is simulated takes W as its factors, Σ, γ and scale in them: `geometry.spectra.factors`. A W that is no
-  product is `factors(W, identity, scale=1.0)`.
+ω_t − ω̄ has exact moments, but is Gaussian only if W has many directions. The Gaussian form is worst for a
+multiple of the identity: off by .038 at an effective rank of 32, .017 at 128; with |tr W| at most a quarter
+of the identity's, ¼·√rank·‖W‖_F, by .0197 at 32. It is taken where it is within .02: from rank 128 on, and
+from 32 on where tr W is that small. Elsewhere ρ is simulated: given x_T the scores are Gaussian whatever W,
+ω_t = (t/T)·x_TᵀWx_T + ‖Wᵀx_T‖·b_t with b a Brownian bridge. So only the last input is drawn, as the query and
+key it makes (2e numbers, not d), and ρ averages exact probabilities; profiles of attention draw the bridge
+besides. W is taken as its factors: `geometry.spectra.factors`, Σ, γ and scale in them.
 """
 
 from __future__ import annotations
@@ -68,10 +65,7 @@ def walk_moments(
 
 
 def signal_propagation(trace: Tensor, trace_square: Tensor, frobenius_square: Tensor, length: int) -> Tensor:
-    """ρ(t) by the Gaussian form, [..., T], in [0, 1].
-
-    ρ(t) = ½[erf((T−1−μ_t)/√(2v_t)) + erf((1+μ_t)/√(2v_t))].
-    """
+    """ρ(t) by the Gaussian form, [..., T], ½[erf((T−1−μ_t)/√(2v_t)) + erf((1+μ_t)/√(2v_t))]."""
     mean, variance = walk_moments(trace, trace_square, frobenius_square, length)
     return expected_between(mean, variance.sqrt(), length)
 
@@ -120,10 +114,9 @@ def _heads(parts: Factors) -> Iterator[tuple[Tensor, Tensor]]:
 def simulate_propagation(
     parts: Factors, length: int, *, walks: int = 4096, seed: int = 0, positions: Tensor | None = None
 ) -> Profile:
-    """ρ(t) of every head from `walks` last inputs; every head is given the same ones.
+    """ρ(t) of every head from `walks` last inputs, the same for all; at `positions` from 1 to T, or at all.
 
-    Memory does not grow with the walks. The standard error is at most 1/(2√walks): .008 for 4,096. With
-    `positions`, numbers from 1 to T, only there: [h, positions].
+    The standard error is at most 1/(2√walks), .008 for 4,096; memory does not grow with the walks.
     """
     apart, kappa = (_chosen(each, positions) for each in position_terms(length, torch.device("cpu")))
     bridge = (kappa - apart**2 / length).clamp_min(0).sqrt()  # the deviation of b_t − b̄
@@ -231,37 +224,18 @@ def _regime(theta: float, norm: float, sigma: float, step: float) -> str:
     return "undecided"
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
-    """How alike predicted and measured profiles rank the positions, [h] each; NaN where one is constant."""
+def profile_agreement(predicted: Tensor, measured: Tensor) -> Tensor:
+    """Spearman's correlation over positions of `predicted` with `measured`, both [h, T], head by head [h].
 
-    spearman: Tensor
-    null_mean: Tensor  # the mean Spearman of the profiles of random W
-    exceeded: Tensor  # (1 + number of random W that agree at least as well)/(1 + number of random W)
-
-
-def profile_agreement(predicted: Tensor, measured: Tensor, null: Tensor | None = None) -> Agreement:
-    """Spearman's correlation over positions of `predicted` with `measured`, both [h, T], head by head.
-
-    `null` [n, h, T] are profiles predicted of random W of each head's shape and norm: without them, NaN. They
-    may well correlate with what is measured: 0 is not what chance gives.
+    NaN where a profile is constant.
     """
-    by_chance = predicted.new_zeros(0, *predicted.shape) if null is None else null
-    if predicted.shape != measured.shape or by_chance.shape[1:] != measured.shape:
+    if predicted.shape != measured.shape:
         raise ValueError(
-            "predicted and measured must be [heads, length], null [number, heads, length]; they are "
-            f"{list(predicted.shape)}, {list(measured.shape)} and {list(by_chance.shape)}"
+            f"predicted and measured must be [heads, length]; they are {list(predicted.shape)} and "
+            f"{list(measured.shape)}"
         )
-    found, random = (
-        _spearman(some.double().round(decimals=TIED), measured) for some in (predicted, by_chance)
-    )
-    exceeded = (1 + (random >= found).double().sum(0)) / (1 + len(random))
-    known = found.isfinite() & (len(random) > 0)
-    return Agreement(found, random.mean(0), exceeded.where(known, math.nan))
-
-
-def _spearman(one: Tensor, other: Tensor) -> Tensor:
-    centred = [ranks - ranks.mean(-1, keepdim=True) for ranks in (_ranks(one), _ranks(other))]
+    ranked = (_ranks(predicted.double().round(decimals=TIED)), _ranks(measured))
+    centred = [ranks - ranks.mean(-1, keepdim=True) for ranks in ranked]
     norms = centred[0].norm(dim=-1) * centred[1].norm(dim=-1)
     return (centred[0] * centred[1]).sum(-1) / norms.where(norms > 0, math.nan)
 

@@ -105,21 +105,3 @@ def _heads(vectors: Tensor, counts: Tensor) -> list[tuple[Tensor, Tensor]]:
     each = vectors.double().transpose(0, 1)[:, counts]
     whole = each.isfinite().all(-1)
     return [(head[kept], number[kept]) for head, kept in zip(each, whole, strict=True)]
-
-
-def drift_share_closed(query: Tensor, key: Tensor) -> Tensor:
-    """q̄ᵀΣ_k q̄/(q̄ᵀΣ_k q̄ + tr Σ_qΣ_k): exact without a mask, every query counting, Σ_k within sequences.
-
-    Σ_q is the covariance of all queries; with Σ_k differing between sequences, the means over them.
-    """
-    found = []
-    for q, k in zip(query.double().transpose(0, 1), key.double().transpose(0, 1), strict=True):
-        mean = q.flatten(0, 1).mean(0)
-        drift = rest = 0.0
-        for mine, its in zip(q, k, strict=True):
-            spread = torch.cov(its.T, correction=0)
-            apart = mine - mean
-            drift += float(mean @ spread @ mean)
-            rest += float(torch.einsum("te,ef,tf->t", apart, spread, apart).mean())
-        found.append(drift / (drift + rest))
-    return torch.tensor(found, dtype=torch.float64)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+SINK = 0.3  # the mass of the first key from which on it is counted as a sink (arXiv 2510.06477)
 BESIDE = 0.01  # of a row's weight: where less lies beside the first key, rounding in float32 would decide
 
 
@@ -58,8 +59,14 @@ def sink_mass(scores: Tensor, counts: Tensor) -> Tensor:
             first = _first(sequence)
             rows = sequence[counted]
             each += [float(row.softmax(0)[first]) for row in rows if _whole(row) and _visible(row)[first]]
-        found.append(sum(each) / len(each) if each else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
+
+
+def sink_rate(scores: Tensor, counts: Tensor) -> Tensor:
+    """1 for a head whose sink mass is above `SINK`, else 0."""
+    mass = sink_mass(scores, counts)
+    return (mass > SINK).double().where(mass.isfinite(), math.nan)
 
 
 def largest_score(scores: Tensor, counts: Tensor) -> Tensor:
@@ -76,9 +83,7 @@ def attention_mass(weights: Tensor, scores: Tensor, counts: Tensor) -> Tensor:
     found = []
     for head in range(scores.shape[1]):
         rows = zip(weights[:, head][counts].double(), scores[:, head][counts].double(), strict=True)
-        each = [float(weight[_visible(row)].sum()) for weight, row in rows if _whole(row)]
-        known = [mass for mass in each if math.isfinite(mass)]
-        found.append(sum(known) / len(known) if known else math.nan)
+        found.append(_known([float(weight[_visible(row)].sum()) for weight, row in rows if _whole(row)]))
     return torch.tensor(found, dtype=torch.float64)
 
 
@@ -108,7 +113,7 @@ def normalised_entropy_beside_first(scores: Tensor, counts: Tensor, other: Tenso
             pairs = zip(sequence[counted], against[counted], strict=True)
             both = [(_beside(row, first), _beside(its, first)) for row, its in pairs]
             each += [mine for mine, its in both if not math.isnan(mine + its)]
-        found.append(sum(each) / len(each) if each else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
 
 
@@ -122,9 +127,14 @@ def _mean(scores: Tensor, counts: Tensor, of: Callable[[Tensor, Tensor, int], fl
             for i, row in enumerate(sequence)
             if counted[i] and _whole(row)
         ]
-        known = [number for number in each if not math.isnan(number)]
-        found.append(sum(known) / len(known) if known else math.nan)
+        found.append(_known(each))
     return torch.tensor(found, dtype=torch.float64)
+
+
+def _known(numbers: list[float]) -> float:
+    """The mean of those that are finite; NaN of none."""
+    known = [number for number in numbers if math.isfinite(number)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _first(sequence: Tensor) -> int:

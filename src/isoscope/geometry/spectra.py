@@ -5,7 +5,7 @@ inputs. What is decided here:
 
 - `wq` [h, d, e] and `wk` [g, d, e] are the transposes of a Linear's weight. Key heads may be fewer: h/g query
   heads in a row share one. A single head may come as [d, e]; it is a batch of one.
-- γ is the gain of the norm before the head. Biases are no part of W: `bias_terms` gives their size.
+- γ is the gain of the norm before the head. Biases are no part of W: `key_bias_norm` gives their size.
 - `root` [d, m] is any R with Σ = RRᵀ, Σ the covariance of the inputs' increments; W is then Σ^½WΣ^½.
 - Rotary position turns W by the distance of query and key, and is left out: this is W at distance zero.
 - A head with NaN or Inf in its weights is NaN in every field; the others are not touched by it.
@@ -157,19 +157,7 @@ def _spectrum(matrix: Tensor, rank: int) -> dict[str, Tensor]:
     return found if whole else {name: torch.full_like(value, math.nan) for name, value in found.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class BiasTerms:
-    """The terms of the score that biases make, [h]: the standard deviation of each over inputs x̂ ~ N(0, I).
-
-    That of x̂ᵀWx̂', over queries and keys, is ‖W‖_F: the norms stand beside it.
-    """
-
-    key_bias_norm: Tensor  # ‖scale·γ⊙W_K q₀‖: the same for every query, so it can sharpen whatever the query
-    query_bias_norm: Tensor  # ‖scale·γ⊙W_Q k₀‖: the same for every key, so it cancels in the softmax
-    constant: Tensor  # scale·q₀·k₀, which cancels too
-
-
-def bias_terms(
+def key_bias_norm(
     wq: Tensor,
     wk: Tensor,
     *,
@@ -177,36 +165,23 @@ def bias_terms(
     gamma: Tensor | None = None,
     beta: Tensor | None = None,
     query_bias: Tensor | None = None,
-    key_bias: Tensor | None = None,
-) -> BiasTerms:
-    """How large the terms of q₀ = W_Qᵀβ + b_Q and k₀ = W_Kᵀβ + b_K are; β [d] is what the norm before adds.
+) -> Tensor:
+    """‖scale·γ⊙W_K q₀‖ of every head, q₀ = W_Qᵀβ + b_Q, β [d] what the norm before adds, b_Q [h, e] or flat.
 
-    score = scale·(W_Qᵀ(γ⊙x̂) + q₀)·(W_Kᵀ(γ⊙x̂') + k₀). `query_bias` [h, e] and `key_bias` [g, e], or flat as a
-    Linear has them, are zero unless given.
+    It is the deviation, over inputs x̂ ~ N(0, I), of the part of a score that is the same for every query: it
+    can sharpen whatever the query. That of x̂ᵀWx̂' is ‖W‖_F. Other terms of biases cancel in the softmax.
     """
     bare, folded = factors(wq, wk, scale=1.0), factors(wq, wk, scale=1.0, gamma=gamma)
-    scale = bare.query.shape[2] ** -0.5 if scale is None else scale
-    query_offset = _offset("query_bias", bare.query, beta, query_bias)
-    key_offset = _offset("key_bias", bare.key, beta, key_bias).repeat_interleave(bare.copies, 0)
-    found = (
-        scale * torch.einsum("hde,he->hd", folded.keys, query_offset),
-        scale * torch.einsum("hde,he->hd", folded.query, key_offset),
-        scale * (query_offset * key_offset).sum(1),
-    )
-    each = (found[0].norm(dim=1), found[1].norm(dim=1), found[2])
-    return BiasTerms(*(value.where(value.isfinite(), math.nan) for value in each))
-
-
-def _offset(name: str, weight: Tensor, beta: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Wᵀβ + b of every head, [h, e]."""
-    heads, width, inner = weight.shape
-    found = weight.new_zeros(heads, inner)
+    heads, width, inner = bare.query.shape
+    offset = bare.query.new_zeros(heads, inner)
     if beta is not None:
         if beta.shape != (width,):
             raise ValueError(f"beta must be [{width}], one shift a dimension; it is {list(beta.shape)}")
-        found = found + torch.einsum("hde,d->he", weight, beta.double())
-    if bias is not None:
-        if bias.numel() != found.numel():
-            raise ValueError(f"{name} must be [{heads}, {inner}] or flat; it is {list(bias.shape)}")
-        found = found + bias.double().reshape(heads, inner)
-    return found
+        offset = offset + torch.einsum("hde,d->he", bare.query, beta.double())
+    if query_bias is not None:
+        if query_bias.numel() != offset.numel():
+            raise ValueError(f"query_bias must be [{heads}, {inner}] or flat; it is {list(query_bias.shape)}")
+        offset = offset + query_bias.double().reshape(heads, inner)
+    found = torch.einsum("hde,he->hd", folded.keys, offset).norm(dim=1)
+    found = found * abs(inner**-0.5 if scale is None else scale)
+    return found.where(found.isfinite(), math.nan)

@@ -13,6 +13,10 @@ from torch import Tensor
 
 SHRINKAGE = 0.2
 """ζ of IsoScore* (Rudman & Eickhoff 2024)."""
+FIRST_RANK, LAST_RANK = 4, 100
+"""The ranks to which the spectral exponent is fitted: those of the code of Agrawal et al. (2022)."""
+LEAST_SHARE = 1e-10
+"""Eigenvalues up to this share of λ₁ are left out of the fit: rounding moves their logarithm by 1e-6."""
 
 
 def eigenvalues(points: Tensor) -> Tensor:
@@ -103,3 +107,22 @@ def isoscore_star(points: Tensor) -> float:
     shrunk = (1 - SHRINKAGE) * spread + SHRINKAGE * spread.trace() / width * torch.eye(width).double()
     values = torch.linalg.eigvalsh(shrunk)
     return float((values.sum() ** 2 / (values**2).sum() - 1) / (width - 1))
+
+
+def spectral_exponent(points: Tensor) -> float:
+    """α of λ_k ∝ k^−α, at least 0: minus the slope of log λ_k on log k, k from 4 to 100, each weighing 1/k.
+
+    Eigenvalues that are rounding are left out. NaN for fewer than two eigenvalues in that range.
+
+    >>> cross = torch.cat([torch.eye(8), -torch.eye(8)]) * torch.arange(1, 9) ** -0.5
+    >>> round(spectral_exponent(cross), 6)
+    1.0
+    """
+    values = eigenvalues(points).flip(0)
+    rank = torch.arange(1, len(values) + 1)
+    used = (rank >= FIRST_RANK) & (rank <= LAST_RANK) & (values > LEAST_SHARE * values[0])
+    if used.sum() < 2:
+        return math.nan
+    root = rank[used].double().rsqrt()[:, None]
+    line = torch.stack([torch.ones(len(root)), rank[used].double().log()], 1)
+    return -float(torch.linalg.lstsq(root * line, root * values[used].log()[:, None]).solution[1])

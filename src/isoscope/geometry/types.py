@@ -27,10 +27,8 @@ LEAST = 8  # types that make a correlation
 
 def self_similarity(points: Tensor, token: Tensor, sequence: Tensor) -> float:
     """The mean over types of the mean cosine between its vectors of different sequences, in [−1, 1]."""
-    found = [
-        mean_cosine_between(points[token == name], sequence[token == name])
-        for name in torch.unique(token).tolist()
-    ]
+    mine = [token == name for name in torch.unique(token).tolist()]
+    found = [mean_cosine_between(points[each], sequence[each]) for each in mine]
     known = [value for value in found if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 
@@ -72,9 +70,7 @@ def frequency_correlation(points: Tensor, token: Tensor) -> float:
     means = torch.stack([points[token == name].double().mean(0) for name in names])
     along = torch.stack([mean @ (means.sum(0) - mean) for mean in means])
     often = torch.tensor([float((token == name).sum()) for name in names], dtype=torch.float64).log()
-    both = torch.stack([along - along.mean(), often - often.mean()])
-    size = float(both[0].norm() * both[1].norm())
-    return float(both[0] @ both[1]) / size if size > 0 else math.nan
+    return float(torch.corrcoef(torch.stack([along, often]))[0, 1])
 
 
 def _types(token: Tensor, band: str) -> list[int]:

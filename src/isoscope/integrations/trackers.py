@@ -20,6 +20,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.run.monitor.monitor import Sink
 
 STEP = "isoscope/step"  # the axis of our series in W&B, whose own step counts calls of log
+_NONE_ACTIVE = "no run of {} is active: call {} before training, or give its run."
 
 
 def tensorboard(where: str | Path | Any) -> Sink:
@@ -75,7 +76,7 @@ def trackio(run: Any = None) -> Sink:
         try:
             (library if run is None else run).log(dict(summaries), step=step)
         except RuntimeError as reason:  # what trackio says where none is active
-            raise _none_active("trackio", "trackio.init(...)") from reason
+            raise IsoscopeError(_NONE_ACTIVE.format("trackio", "trackio.init(...)")) from reason
 
     return sink
 
@@ -109,9 +110,5 @@ def _library(name: str) -> ModuleType:
 
 def _active(run: Any, tracker: str, begin: str) -> Any:
     if run is None:
-        raise _none_active(tracker, begin)
+        raise IsoscopeError(_NONE_ACTIVE.format(tracker, begin))
     return run
-
-
-def _none_active(tracker: str, begin: str) -> IsoscopeError:
-    return IsoscopeError(f"no run of {tracker} is active: call {begin} before training, or give its run.")

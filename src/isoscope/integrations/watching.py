@@ -29,15 +29,17 @@ class Watching:
         self, probe: str | Iterable[Any],
         *, part: str = "", every: int | Schedule | None = None, out: str | Path | None = None,
         measures: Iterable[str] | None = None, layers: str = "*", heads: bool = True,
-        counterfactual: bool = False, budget: float | None = 0.02, alarms: Iterable[AlarmFunction] = ALARMS,
-        on_alarm: OnAlarm = "warn", sinks: Iterable[Sink] = (), name: str = "model", points: int = 0,
+        counterfactual: bool = False, skip_first: bool | None = None, skip_special: bool | None = None,
+        budget: float | None = 0.02, alarms: Iterable[AlarmFunction] = ALARMS, on_alarm: OnAlarm = "warn",
+        sinks: Iterable[Sink] = (), name: str = "model", points: int = 0,
         about: Mapping[str, object] | None = None, resume: bool = True
     ) -> None:  # fmt: skip
         self._part = part
         self._made: Callable[..., Monitor] = partial(
             Monitor, probe=probe, every=every, out=out,
             measures=None if measures is None else tuple(measures), layers=layers, heads=heads,
-            counterfactual=counterfactual, budget=budget, alarms=tuple(alarms), on_alarm=on_alarm,
+            counterfactual=counterfactual, skip_first=skip_first, skip_special=skip_special, budget=budget,
+            alarms=tuple(alarms), on_alarm=on_alarm,
             sinks=tuple(sinks), name=name, points=points, about=about, resume=resume
         )  # fmt: skip
         self.monitor: Monitor | None = None

@@ -41,7 +41,11 @@ def partition_isotropy(
     size = mean_norm(rows) if unit else 1.0
     if size == 0:
         return math.nan
-    directions = _as_returned(rows.to(dtype)) if signs == "lapack" else _directions(rows, dtype)
+    if signs == "lapack":  # one product, so that rounding is LAPACK's own
+        whole = rows.to(dtype)
+        directions = torch.linalg.eigh(whole.T @ whole).eigenvectors.T
+    else:
+        directions = _directions(rows, dtype)
     up, down = _log_sums(rows, directions, dtype, (1 / size,))[0]
     return evenness(torch.cat([up, down]) if signs == "both" else up)
 
@@ -85,11 +89,6 @@ def _directions(points: Tensor, dtype: torch.dtype, gram: Tensor | None = None) 
     return found * torch.where(largest < 0, -1.0, 1.0).to(dtype)
 
 
-def _as_returned(points: Tensor) -> Tensor:
-    """The eigenvectors of XᵀX as rows, as LAPACK signs them: one product, so that rounding is its own."""
-    return torch.linalg.eigh(points.T @ points).eigenvectors.T
-
-
 def _log_sums(
     points: Tensor, directions: Tensor, dtype: torch.dtype, scales: tuple[float, ...]
 ) -> list[tuple[Tensor, Tensor]]:
@@ -100,14 +99,8 @@ def _log_sums(
         if len(directions) < points.shape[1]:  # the eigenvectors that no row leans on: x·c = 0
             scores = torch.cat([scores, scores.new_zeros(len(scores), 1)], dim=1)
         new = [((s * scores).logsumexp(0), (-s * scores).logsumexp(0)) for s in scales]
-        found = (
-            [
-                (torch.logaddexp(a, c), torch.logaddexp(b, d))
-                for (a, b), (c, d) in zip(found, new, strict=True)
-            ]
-            if found
-            else new
-        )
+        both = zip(found or new, new, strict=True)
+        found = [(torch.logaddexp(a, c), torch.logaddexp(b, d)) for (a, b), (c, d) in both] if found else new
     return found
 
 

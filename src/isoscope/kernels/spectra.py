@@ -46,9 +46,7 @@ def qk_spectrum(
     values = values.gather(1, values.abs().argsort(1, descending=True))
     upper, lower = (torch.linalg.qr(part, mode="r").R for part in (parts.query, parts.key))
     singular = torch.linalg.svdvals(upper @ lower.mT.repeat_interleave(parts.copies, 0))
-    missing = (
-        min(parts.width, parts.query.shape[2]) - values.shape[1]
-    )  # of a root narrower than the rank: zeros
+    missing = min(parts.width, parts.query.shape[2]) - values.shape[1]  # zeros, of a narrow root
     found = _readings(small, F.pad(values, (0, missing)), F.pad(singular, (0, missing)), parts.width)
     for field in fields(found):
         getattr(found, field.name)[~whole] = math.nan

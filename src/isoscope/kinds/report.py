@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +14,7 @@ from isoscope.results.store import RunFolder, read_run, write_file
 
 if TYPE_CHECKING:
     from isoscope.show.draw.matplotlib.sheet import Offered
+    from isoscope.show.page.content import Content
 
 FORMATS = ("svg", "pdf")  # in which figures are written beside a page
 
@@ -55,7 +55,7 @@ def report(run: str | PathLike[str] | RunFolder | Reported, path: str | PathLike
 
 def page_of(folder: RunFolder) -> str:
     """The text of `report.html`, from the rows that are in the folder now."""
-    return kind_of(folder.run.kind).page(folder)
+    return kind_of(folder.run.kind).content(folder).page()
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
@@ -65,24 +65,25 @@ def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     return kind_of(folder.run.kind).screen(folder, width)
 
 
-def figures(folder: RunFolder) -> dict[str, Offered]:
+def figures(folder: RunFolder, content: Content | None = None) -> dict[str, Offered]:
     """The figures of the sections of a run by name, the most important first; `offered.draw()` draws one."""
     from isoscope.show.page.printed import offered
 
-    return offered(kind_of(folder.run.kind).sections(folder)) if folder.units() else {}
+    return offered((content or kind_of(folder.run.kind).content(folder)).sections) if folder.units() else {}
 
 
 def write(folder: RunFolder) -> Written:
     """Write the page and the figures for print into the folder, as far as their libraries are installed."""
     kind, notes = kind_of(folder.run.kind), list[str]()
-    page, drawn = None, dict[str, bytes]()
+    page, drawn, content = None, dict[str, bytes](), None
     try:
-        page = folder.write_page(kind.page(folder))
+        content = kind.content(folder)
+        page = folder.write_page(content.page())
     except ImportError as missing:
         notes.append(f"no page was written: {missing.name} is not installed")
     try:
-        for name, one in figures(folder).items() if kind.prints else ():
-            if any(fnmatch(name, pattern) for pattern in kind.prints):
+        for name, one in figures(folder, content).items() if kind.prints else ():
+            if {"*", name}.intersection(kind.prints):
                 drawn |= {f"{name}.{suffix}": one.bytes(suffix, "double") for suffix in FORMATS}
     except (ImportError, IsoscopeError) as reason:
         notes.append(f"no figure was written: {reason}")

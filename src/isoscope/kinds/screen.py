@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from isoscope.show.say.course import notes_of as told_of
+
 WIDTH = 140  # columns of a terminal where none is known
 
 
@@ -49,8 +51,7 @@ class Screen:
 
 def notes_of(facts: Mapping[str, Mapping[str, object]]) -> tuple[str, ...]:
     """The notes of all units, each once."""
-    listed = [known.get("notes") for known in facts.values()]
-    return tuple(dict.fromkeys(str(n) for notes in listed if isinstance(notes, list | tuple) for n in notes))
+    return tuple(dict.fromkeys(str(note) for known in facts.values() for note in told_of(known)))
 
 
 def headed(left: Iterable[str], right: Iterable[str] = (), *, folds: bool = False) -> tuple[Column, ...]:

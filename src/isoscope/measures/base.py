@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.base import Stat
 from isoscope.stats.intervals import Array
 
@@ -81,9 +81,18 @@ def undefined(n: int, why: str) -> Reading:
 
 
 def side_by_side(
-    value: Array, n: Array, *, null: Array, low: Array, high: Array, notes: Iterable[str]
+    value: Array,
+    n: Array,
+    *,
+    null: Array,
+    low: Array,
+    high: Array,
+    notes: Iterable[str],
+    influence: Influence | None = None,
 ) -> tuple[Reading, ...]:
     """One reading for each number of `value` [m], of the other columns [m]; NaN has nothing but n and note.
+
+    `influence` is that of the first.
 
     >>> value, none = np.array([0.5, math.nan]), np.full(2, math.nan)
     >>> found = side_by_side(value, np.ones(2), null=none, low=none, high=none, notes=["", "why"])
@@ -92,6 +101,8 @@ def side_by_side(
     """
     columns = (np.ravel(column).tolist() for column in (value, n, null, low, high))
     return tuple(
-        undefined(int(n), note) if math.isnan(value) else Reading(value, int(n), null, low, high, note)
-        for value, n, null, low, high, note in zip(*columns, notes, strict=True)
+        undefined(int(n), note)
+        if math.isnan(value)
+        else Reading(value, int(n), null, low, high, note, influence=None if at else influence)
+        for at, (value, n, null, low, high, note) in enumerate(zip(*columns, notes, strict=True))
     )

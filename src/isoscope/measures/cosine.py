@@ -11,9 +11,8 @@ from scipy import special
 
 from isoscope.geometry import cosine
 from isoscope.measures.base import Measure, side_by_side, undefined
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.directions import Contributions, Directions
-from isoscope.stats.intervals import FEW
 from isoscope.stats.orientation import Orientation
 from isoscope.stats.sums import Sums
 
@@ -48,9 +47,10 @@ def mean_cosines_between(sums: Sums) -> tuple[Reading, ...]:
         low=np.where(of.enough, np.maximum(low, -1.0), math.nan),
         high=np.where(of.enough, np.minimum(high, 1.0), math.nan),
         notes=[
-            "needs 2 sequences" if math.isnan(each) else "" if enough else FEW
+            "needs 2 sequences" if math.isnan(each) else "" if enough else of.few
             for each, enough in zip(np.ravel(value), np.ravel(of.enough), strict=True)
         ],
+        influence=Influence.of(*of.groups.moves(of.between)) if value.ndim == 0 and of.enough else None,
     )
 
 
@@ -111,13 +111,14 @@ MEASURES = (
         definition=cosine.mean_cosine_between,
         title="mean cosine between sequences",
         formula="(‖ΣS_s‖² − Σ‖S_s‖²) / (n² − Σn_s²),  S_s = Σû over sequence s",
-        says="How alike vectors from different sequences point: the anisotropy of the space itself, "
-        "without what sequences share inside.",
+        says="How alike vectors from different sequences point, or from different documents where "
+        "sequences are cut from documents: the anisotropy of the space itself, without what these share "
+        "inside.",
         misleads="Like every mean over pairs it hides clusters: two opposite cones average to 0. Its "
-        "interval takes sequences for independent; chunks of one long text are not quite, and another "
+        "interval takes documents for independent. Of one long text it takes blocks of chunks, and another "
         "part of the text may lie outside it.",
         null="0",
-        interval="jackknife over groups of whole sequences, from 8 sequences on",
+        interval="jackknife over groups of whole documents, from 8 on",
         source="isoscope; the unbiased form of A",
     ),
     _measure(

@@ -37,6 +37,7 @@ def _drift_share(record: Counterfactual) -> tuple[Reading, ...]:
         null=array(record.chance).sum(0) / rows,
         size=record.split,
         sequences=record.rows.sequences,
+        joint=record.rows.joint,
         why="the scores of this attention do not vary",
     )
 
@@ -50,6 +51,7 @@ def _cross_term(record: Counterfactual) -> tuple[Reading, ...]:
         null=np.zeros_like(found[0]),
         size=record.rows.count,
         sequences=record.rows.sequences,
+        joint=record.rows.joint,
         bounds=(-math.inf, 0.5),
         why="the scores of this attention do not vary",
     )

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from isoscope.geometry import drift
 from isoscope.measures.base import Measure, side_by_side, undefined
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.centre import Centre
-from isoscope.stats.intervals import FEW, Array, left, quiet
+from isoscope.stats.intervals import Array, left, quiet
 from isoscope.stats.sums import LeftOut, Sums
 
-_INTERVAL = "jackknife over groups of whole sequences of the unbiased square, from 8 sequences on"
+_INTERVAL = "jackknife over groups of whole documents of the unbiased square, from 8 on"
 
 
 def read_drift(record: Centre) -> Reading:
@@ -51,6 +51,7 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
     value = np.where(zero, math.nan, of.length / scale[0])
     ends = of.groups.interval_of_square(of.between / scale**2, of.along / scale)
     low, high = (np.where(of.enough, np.sqrt(np.maximum(end, 0)), math.nan) for end in ends)
+    clear = value.ndim == 0 and low > 0  # nearer to its noise a length is no smooth function of the sums
     flags = (np.ravel(each).tolist() for each in (of.n < 1, zero, of.enough))
     return side_by_side(
         value,
@@ -59,9 +60,12 @@ def _read(of: LeftOut, scale: Array, most: float) -> tuple[Reading, ...]:
         low=np.minimum(low, value),
         high=np.minimum(np.maximum(high, value), most),
         notes=[
-            "no vector" if none else "every vector is zero" if nothing else "" if enough else FEW
+            "no vector" if none else "every vector is zero" if nothing else "" if enough else of.few
             for none, nothing, enough in zip(*flags, strict=True)
         ],
+        influence=Influence.of(*of.groups.moves(np.sqrt(np.maximum(of.between, 0)) / scale))
+        if clear
+        else None,
     )
 
 
@@ -72,9 +76,10 @@ def _mean_norm(record: Centre) -> Reading:
         return undefined(0, "no vector")
     found = left(record.norms) / of.count
     if not of.enough:
-        return Reading(float(found[0]), int(of.n), note=FEW)
+        return Reading(float(found[0]), int(of.n), note=of.few)
     low, high = of.groups.interval(found)
-    return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high))
+    moved = Influence.of(*of.groups.moves(found))
+    return Reading(float(found[0]), int(of.n), low=max(float(low), 0.0), high=float(high), influence=moved)
 
 
 _measure = partial(
@@ -97,7 +102,7 @@ MEASURES = (
         says="How far the cloud's centre lies from the origin, in the units of the vectors.",
         misleads="It grows with the norms, so compare layers by the relative drift. Noise alone makes it "
         "positive: read it against its null.",
-        null="√E‖x̄‖² if the true mean were zero, from the spread between sequences",
+        null="√E‖x̄‖² if the true mean were zero, from the spread between sequences or documents",
     ),
     _measure(
         name="relative_drift",
@@ -122,6 +127,6 @@ MEASURES = (
         says="How long the vectors are; how the residual stream grows from layer to layer.",
         misleads="A few massive vectors can carry it.",
         null="none: a length has no isotropic value",
-        interval="jackknife over groups of whole sequences, from 8 sequences on",
+        interval="jackknife over groups of whole documents, from 8 on",
     ),
 )

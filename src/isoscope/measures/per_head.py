@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.measures.base import side_by_side, undefined
-from isoscope.results.reading import Reading
-from isoscope.stats.intervals import FEW, Array, Groups, array, enough, quiet
+from isoscope.results.reading import Influence, Reading
+from isoscope.stats.intervals import Array, Groups, array, enough, few, quiet
 
 
 @quiet
@@ -20,14 +20,15 @@ def per_head(
     null: Array | None = None,
     size: Tensor,
     sequences: Tensor,
+    joint: Tensor,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     why: str = "no row that counts",
 ) -> tuple[Reading, ...]:
     """Readings of a number of every head: the layer's, then one a head; n [h] and `null` [h] go with it.
 
     `found` [1 + G, h] is the number over all sequences, then with each group of them left out; [1, h] where
-    there is to be no interval. `size` [G, h] and `sequences` [G] are the groups'. Heads without a number are
-    left out of the layer's.
+    there is to be no interval. `size` [G, h] and `sequences` [G] are the groups', and `joint` sequences share
+    their unit with others. Heads without a number are left out of the layer's.
     """
     found = np.where(np.isfinite(found), found, math.nan)
     known = ~np.isnan(found[0])
@@ -41,11 +42,12 @@ def per_head(
 
     every = with_layer(found)
     low = high = nothing = np.full_like(every[0], math.nan)
-    note = ""
-    if len(every) > 1 and not enough(array(sequences)):
-        note = FEW
+    note, moved = "", None
+    if len(every) > 1 and not enough(array(sequences), joint):
+        note = few(joint)
     elif len(every) > 1:
-        low, high = Groups.of(array(size).mean(1, keepdims=True)).interval(every)
+        groups = Groups.of(array(size).mean(1, keepdims=True))
+        (low, high), moved = groups.interval(every), Influence.of(*groups.moves(every[:, :1]))
     return side_by_side(
         every[0],
         np.concatenate([n[some].sum(0, keepdims=True), n]),
@@ -53,4 +55,5 @@ def per_head(
         low=np.maximum(low, bounds[0]),
         high=np.minimum(high, bounds[1]),
         notes=[note, *(note if each else why for each in known.tolist())],
+        influence=moved,
     )

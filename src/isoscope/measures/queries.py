@@ -21,7 +21,7 @@ from isoscope.stats.intervals import Array, array, left, product, quiet
 from isoscope.stats.queries import HeadSums, Queries, QueryProducts
 
 NOT_SHOWN = "queries and keys of this attention cannot be seen"
-_INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_INTERVAL = "jackknife over groups of whole documents, from 8 on"
 _OF_LAYER = (
     "none for the layer, whose number is the mean over its heads; of a head, a jackknife over sequences"
 )
@@ -62,6 +62,7 @@ def _pairs(
         null=np.zeros(heads),
         size=record.query.count,
         sequences=record.query.sequences.amax(1),
+        joint=record.query.joint,
         bounds=(low, -low),
         why="a mean is zero",
     )

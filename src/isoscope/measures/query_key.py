@@ -116,10 +116,6 @@ def _defined_frobenius(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
     return torch.linalg.matrix_norm(definition.qk_matrix(wq, wk, **given))
 
 
-def _defined_bias(wq: Tensor, wk: Tensor, **given: Any) -> Tensor:
-    return definition.bias_terms(wq, wk, **given).key_bias_norm
-
-
 _measure = partial(
     Measure,
     family="query_key",
@@ -249,7 +245,7 @@ MEASURES = (
     _measure(
         name="key_bias_norm",
         read=_reader(lambda record: record.key_bias_norm, _nowhere),
-        definition=_defined_bias,
+        definition=definition.key_bias_norm,
         title="what the query's bias adds",
         formula="‖scale·γ⊙W_K q₀‖, q₀ = W_Qᵀβ + b_Q",
         says="The deviation of the part of a score that is the same for every query: beside ‖W‖_F it says "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Set
 from isoscope.errors import IsoscopeError, unknown_name
 from isoscope.measures import (
     alignment,
+    anatomy,
     attention,
     cosine,
     counterfactual,
@@ -37,6 +38,7 @@ MEASURES: tuple[Measure, ...] = (
     *partition.MEASURES,
     *health.MEASURES,
     *attention.MEASURES,
+    *anatomy.MEASURES,
     *counterfactual.MEASURES,
     *queries.MEASURES,
     *vocabulary.MEASURES,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,9 +18,9 @@ from isoscope.geometry import types
 from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import mean_cosines_between
 from isoscope.measures.drift import relative_drifts
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import FEW, Groups, array, enough
 from isoscope.stats.seen import GROUPS, by_group
 from isoscope.stats.sums import Sums
 from isoscope.stats.types import Types
@@ -104,8 +105,9 @@ def _frequency_correlation(record: Types) -> Reading:
         return Reading(value, k, 0.0, note=_FEW)
     inside = (group[:, None] == torch.arange(GROUPS, device=group.device)).to(means)
     without = _correlations(along[:, None] - means @ (means.T @ inside), often, 1 - inside)
-    low, high = jackknife(value, without.cpu(), size.cpu())
-    return Reading(value, k, 0.0, max(low, -1.0), min(high, 1.0))
+    groups, every = Groups.of(array(size)), np.array([value, *without.tolist()])
+    (low, high), moved = groups.interval(every), Influence.of(*groups.moves(every))
+    return Reading(value, k, 0.0, max(float(low), -1.0), min(float(high), 1.0), influence=moved)
 
 
 def _correlations(along: Tensor, often: Tensor, kept: Tensor) -> Tensor:

@@ -20,7 +20,14 @@ from isoscope.kernels.partition import partition_isotropy
 from isoscope.measures.base import Measure, undefined
 from isoscope.measures.null import expected, isotropic_spectra
 from isoscope.measures.partition import Points, partition_null, second_order
-from isoscope.measures.spectrum import entropic_rank, participation, shrunk_isoscore, stable_rank, top_share
+from isoscope.measures.spectrum import (
+    entropic_rank,
+    exponent,
+    participation,
+    shrunk_isoscore,
+    stable_rank,
+    top_share,
+)
 from isoscope.results.reading import Reading
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
@@ -92,6 +99,7 @@ _OF_SPECTRUM: dict[str, Callable[[Tensor, int], float]] = {  # of the eigenvalue
     "rankme": lambda values, width: entropic_rank(values),
     "stable_rank": lambda values, width: stable_rank(values),
     "top_share": lambda values, width: top_share(values),
+    "spectral_exponent": lambda values, width: exponent(values),
 }
 _BY_FORMULA: dict[str, Callable[[int, int], float]] = {  # of n and the number of directions that are left
     "rogue_contribution": lambda n, left: -1 / ((n - 1) * left),

@@ -8,12 +8,12 @@ from functools import partial
 from isoscope.geometry import within
 from isoscope.measures.base import Measure, undefined
 from isoscope.measures.cosine import read_mean_cosine_between
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, Array, Groups, array, enough, left, quiet
+from isoscope.stats.intervals import Array, Groups, array, enough, few, left, quiet
 from isoscope.stats.within import PerSequence, Within
 
-_INTERVAL = "jackknife over groups of whole sequences, from 8 sequences on"
+_INTERVAL = "jackknife over groups of whole documents, from 8 on"
 
 
 def _mean(n: int, each: PerSequence, low: float) -> Reading:
@@ -21,10 +21,11 @@ def _mean(n: int, each: PerSequence, low: float) -> Reading:
     if sequences == 0:
         return undefined(n, "needs a sequence of 2 vectors that are not zero")
     value, null = float(each.total.sum()) / sequences, float(each.null.sum()) / sequences
-    if not enough(each.sequences):
-        return Reading(value, n, null, note=FEW)
-    ends = Groups.of(array(each.sequences)).interval(_means(each))
-    return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0))
+    if not enough(each.sequences, each.joint):
+        return Reading(value, n, null, note=few(each.joint))
+    groups, found = Groups.of(array(each.sequences)), _means(each)
+    ends, moved = groups.interval(found), Influence.of(*groups.moves(found))
+    return Reading(value, n, null, max(float(ends[0]), low), min(float(ends[1]), 1.0), influence=moved)
 
 
 @quiet
@@ -41,14 +42,16 @@ def _intra_similarity_adjusted(record: Within, directions: Directions) -> Readin
     if math.isnan(raw.value) or math.isnan(base.value):
         return undefined(raw.n, raw.note or base.note)
     value = raw.value - base.value
-    if not enough(each.sequences):
-        return Reading(value, raw.n, raw.null, note=FEW)
+    if not enough(each.sequences, each.joint):
+        return Reading(value, raw.n, raw.null, note=few(each.joint))
     apart = _means(each) - directions.sums.left_out.between
-    low, high = map(float, Groups.of(array(each.sequences)).interval(apart))
+    groups = Groups.of(array(each.sequences))
+    low, high = map(float, groups.interval(apart))
     # near its noise the baseline's interval reaches further than its jackknife: so must the difference's
     below = math.hypot(raw.value - raw.low, base.high - base.value)
     above = math.hypot(raw.high - raw.value, base.value - base.low)
-    return Reading(value, raw.n, raw.null, min(low, value - below), max(high, value + above))
+    ends, moved = (min(low, value - below), max(high, value + above)), Influence.of(*groups.moves(apart))
+    return Reading(value, raw.n, raw.null, *ends, influence=moved)
 
 
 def _rank_residual(record: Within) -> Reading:

@@ -1,12 +1,10 @@
 """Which modules are the layers: found by structure, not by name.
 
-A stack is a ModuleList or Sequential whose members are alike, each with two weight matrices or more.
-Its members are the blocks, unless they are stages: members whose weights all lie in stacks (ALBERT's
-groups, ResNet's stages), or that hold a stack which is a chain (ConvNeXt's and Swin's stages, with
-their own patch embedding). Whether a stack inside a member is a chain, each taking what the one before
-gave, or a set of experts or heads side by side, shows only when the model runs; so a trial run decides
-where the structure leaves it open. A plain CNN has no blocks: there, every convolution with the norm
-that follows it is one.
+A stack is a ModuleList or Sequential whose members are alike, each with two weight matrices or more. Its
+members are the blocks, unless they are stages: members whose weights all lie in stacks (ALBERT's groups,
+ResNet's stages), or that hold a stack which is a chain (ConvNeXt's and Swin's stages). Whether a stack inside
+a member is a chain, each taking what the one before gave, shows only when the model runs; so a trial run
+decides. In a plain CNN every convolution with the norm that follows it is a block.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ def plain_name(name: str) -> str:
 
 
 def find_blocks(module: nn.Module, trial: Callable[[], object] | None = None) -> dict[str, nn.Module]:
-    """The repeated blocks of a model by name, in the order in which they are registered.
-
-    `trial` runs the model once; it is called only where structure alone does not decide.
-    """
+    """The repeated blocks by name, in order; `trial` runs the model where structure does not decide."""
     chains = _chains(module, trial) if trial is not None else frozenset()
     found = dict(_blocks(module, "", chains)) or dict(_convolutions(module))
     if not found:
@@ -61,24 +56,15 @@ def _is_stack(module: nn.Module) -> bool:
     """A list of like members, each with two matrices or more; mixed kinds if each comes twice on average."""
     if not isinstance(module, nn.ModuleList | nn.Sequential) or len(module) == 0:
         return False
-    kinds = {_kind(member) for member in module}
+    kinds = {type(getattr(member, "_orig_mod", member)) for member in module}  # seen through torch.compile
     alike = len(kinds) == 1 or 2 * len(kinds) <= len(module)
-    return alike and all(_matrices(member) >= 2 for member in module)
+    return alike and all(sum(weight.dim() >= 2 for weight in part.parameters()) >= 2 for part in module)
 
 
 def _holds_stages(stack: nn.Module, chains: frozenset[int]) -> bool:
     members = list(stack.children())
     inside = [part for member in members for part in member.modules()]
     return all(map(_is_all_stacks, members)) or any(id(part) in chains for part in inside)
-
-
-def _kind(module: nn.Module) -> type:
-    """The class of a block, seen through torch.compile."""
-    return type(getattr(module, "_orig_mod", module))
-
-
-def _matrices(module: nn.Module) -> int:
-    return sum(weight.dim() >= 2 for weight in module.parameters())
 
 
 def _is_all_stacks(member: nn.Module) -> bool:
@@ -125,13 +111,8 @@ def float_tensors(*given: Any) -> list[Tensor]:
     """The tensors of floats among what a block takes or gives, in order, one level deep."""
     found = []
     for value in given:
-        values = (
-            value.values()
-            if isinstance(value, dict)
-            else value
-            if isinstance(value, tuple | list)
-            else [value]
-        )
+        value = list(value.values()) if isinstance(value, dict) else value
+        values = value if isinstance(value, tuple | list) else [value]
         found += [part for part in values if isinstance(part, Tensor) and part.is_floating_point()]
     return found
 

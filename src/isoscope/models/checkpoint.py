@@ -1,7 +1,4 @@
-"""A single file of weights becomes a model: a state dict with its config, OpenAI's own Whisper or a VAN.
-
-A pickle is read as plain tensors only. What does not fit is an error that names the first misfits.
-"""
+"""A single file of weights becomes a model: a state dict with its config, OpenAI's own Whisper or a VAN."""
 
 from __future__ import annotations
 
@@ -57,7 +54,11 @@ def load_checkpoint(file: Path, config: Path | None) -> tuple[nn.Module, Any]:
     place = config or file.parent
     place = place if place.name.endswith(".json") else place / "config.json"
     if _VAN in weights and not place.exists():
-        return _van(file, weights)
+        from isoscope.models.arch.van import Van, config_of
+
+        # the authors' own VAN; pictures as their evaluation takes them: 224 wide, of .9 of a picture
+        process = transformers.ConvNextImageProcessorPil(size={"shortest_edge": 224}, crop_pct=0.9)
+        return _fill(file, Van(config_of(weights)), weights), process
     if not place.exists():
         raise IsoscopeError(
             f"'{file}' is a file of weights and there is no {place}; name its config.json with --config."
@@ -122,11 +123,8 @@ def refuse_cut_short(file: Path) -> None:
         raise _cut_short(file)
     try:
         told = json.loads(header).items()
-        needed = (
-            8
-            + length
-            + max((each["data_offsets"][1] for name, each in told if name != "__metadata__"), default=0)
-        )
+        ends = [each["data_offsets"][1] for name, each in told if name != "__metadata__"]
+        needed = 8 + length + max(ends, default=0)
     except (ValueError, TypeError, KeyError, AttributeError):
         return  # what is wrong with it, the library says
     if there < needed:
@@ -157,8 +155,8 @@ def _fill(file: Path, module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Mo
     for name, value in weights.items():
         plain = re.sub(r"^(module\.|_orig_mod\.)+", "", name)
         fitting[plain if plain in wanted else plain.removeprefix(prefix).removeprefix("model.")] = value
-    buffers = {name for name, _ in module.named_buffers()}
-    missing = [name for name in wanted if name not in fitting and name not in buffers and not _optional(name)]
+    there = {*fitting, *(name for name, _ in module.named_buffers())}
+    missing = [name for name in wanted if name not in there and not name.startswith("pooler.")]
     misshaped = [name for name in wanted if name in fitting and fitting[name].shape != wanted[name].shape]
     if missing or misshaped:
         told = [f"{len(missing)} missing, first {missing[0]}"] if missing else []
@@ -169,20 +167,6 @@ def _fill(file: Path, module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Mo
         raise IsoscopeError(f"the weights in '{file}' do not fit the config: {'; '.join(told)}.")
     module.load_state_dict({name: fitting[name] for name in wanted if name in fitting}, strict=False)
     return module
-
-
-def _optional(name: str) -> bool:
-    return name.startswith("pooler.")
-
-
-def _van(file: Path, weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:
-    """The authors' own VAN; pictures as their evaluation takes them: 224 wide, of .9 of a picture."""
-    import transformers
-
-    from isoscope.models.arch.van import Van, config_of
-
-    process = transformers.ConvNextImageProcessorPil(size={"shortest_edge": 224}, crop_pct=0.9)
-    return _fill(file, Van(config_of(weights)), weights), process
 
 
 def _whisper(file: Path, dims: Mapping[str, int], weights: Mapping[str, Tensor]) -> tuple[nn.Module, Any]:

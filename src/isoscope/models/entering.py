@@ -36,10 +36,7 @@ def find_module(module: nn.Module, name: str) -> nn.Module | None:
 
 @contextmanager
 def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Iterator[None]:
-    """While inside, `receive` is given the first tensor of floats that each named module takes, and gives.
-
-    Names that no module has are passed over; calls are numbered from 0 in every forward of `module`.
-    """
+    """While inside, `receive` gets the first float tensor each named module takes and gives, calls from 0."""
     calls: Counter[str] = Counter()
 
     def start(whole: nn.Module, inputs: Any) -> None:
@@ -49,7 +46,10 @@ def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Itera
         def hook(part: nn.Module, inputs: Any, keywords: dict[str, Any], output: Any) -> None:
             taken, given = float_tensors(inputs, keywords), float_tensors(output)
             if taken and given:
-                receive(name, calls[name], _sequences_first(part, taken[0]).detach(), given[0].detach())
+                first = taken[0].detach()
+                if isinstance(part, nn.MultiheadAttention) and not part.batch_first and first.dim() == 3:
+                    first = first.transpose(0, 1)  # [b, t, d] where torch's own attention takes [t, b, d]
+                receive(name, calls[name], first, given[0].detach())
             calls[name] += 1
 
         return hook
@@ -60,9 +60,3 @@ def entering(module: nn.Module, names: Iterable[str], receive: Receive) -> Itera
             if (part := find_module(module, name)) is not None:
                 hooks.enter_context(part.register_forward_hook(show(name), with_kwargs=True))
         yield
-
-
-def _sequences_first(part: nn.Module, taken: Tensor) -> Tensor:
-    """[b, t, d] where torch's own attention takes [t, b, d]."""
-    turned = isinstance(part, nn.MultiheadAttention) and not part.batch_first and taken.dim() == 3
-    return taken.transpose(0, 1) if turned else taken

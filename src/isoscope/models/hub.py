@@ -21,32 +21,24 @@ class Unreachable(IsoscopeError):  # noqa: N818  (what happened, not what is wro
 @contextmanager
 def asking(address: str, revision: str | None, advice: str = "") -> Iterator[None]:
     """One sentence for whatever goes wrong while the hub is asked for a model; `advice` where it has none."""
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import errors
 
     unreachable: tuple[type[Exception], ...] = (OSError, RuntimeError, *transport_errors())
     at = f" at '{revision}'" if revision else ""
     missing = f"no model '{address}': there is no such folder here, and "
+    told: dict[type[Exception], str] = {  # the narrower kinds first
+        errors.HFValidationError: f"{missing}it is no hub id (owner/name).{advice}",
+        errors.GatedRepoError: f"the model '{address}' is gated: log in with `hf auth login` first.",
+        errors.RevisionNotFoundError: f"the model '{address}' has no revision '{revision}' on the hub.",
+        errors.RepositoryNotFoundError: f"{missing}the hub has none of that name.{advice}",
+        errors.EntryNotFoundError: f"a file of '{address}'{at} is not on the hub any more.",
+    }
     try:
-        with _hushed():
+        with hushed():
             yield
-    except HFValidationError as reason:
-        raise IsoscopeError(f"{missing}it is no hub id (owner/name).{advice}") from reason
-    except GatedRepoError as reason:
-        raise IsoscopeError(f"the model '{address}' is gated: log in with `hf auth login` first.") from reason
-    except RevisionNotFoundError as reason:
-        raise IsoscopeError(f"the model '{address}' has no revision '{revision}' on the hub.") from reason
-    except RepositoryNotFoundError as reason:
-        raise IsoscopeError(f"{missing}the hub has none of that name.{advice}") from reason
-    except EntryNotFoundError as reason:
-        raise IsoscopeError(f"a file of '{address}'{at} is not on the hub any more.") from reason
-    except HfHubHTTPError as reason:
+    except tuple(told) as reason:
+        raise IsoscopeError(next(told[kind] for kind in told if isinstance(reason, kind))) from reason
+    except errors.HfHubHTTPError as reason:
         code = getattr(reason.response, "status_code", "an error")
         raise Unreachable(f"the hub answered {code} when asked for '{address}'{at}.") from reason
     except unreachable as reason:
@@ -63,7 +55,7 @@ def transport_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def hushed() -> Iterator[None]:
     """Keep the library's remarks off the screen, from however many threads at once."""
     hub = logging.getLogger("huggingface_hub")
     with _TURN:

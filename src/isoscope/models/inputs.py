@@ -35,11 +35,10 @@ def open_data(
 ) -> Text | Images | Sounds:
     """The data at `address` as this model takes it; ``embedded`` has some for every kind of model.
 
-    Text: a file of text or JSONL, at most `max_length` tokens a sequence (the model's own limit, at most
-    512, unless said); see `text`. Images: a folder of pictures. Sound: a folder of recordings. For all: a
-    column of a dataset, ``id:split:column``. `tokens` is ``auto`` for the model's own tokenizer, or
-    ``bytes`` or ``characters``, whose values then are the ids. `special` counts special, class and
-    register tokens, `first` counts position 0 of a text.
+    Text: a file of text or JSONL, at most `max_length` tokens a sequence (else the model's limit, at most
+    512). Images: a folder of pictures. Sound: a folder of recordings. For all: a column of a dataset,
+    ``id:split:column``. `tokens` is ``auto`` for the model's tokenizer, or ``bytes`` or ``characters``.
+    `special` counts special, class and register tokens, `first` counts position 0 of a text.
     """
     refuse_sizes(limit, max_length, batch_size)
     if tokens not in ("auto", *ALPHABETS):
@@ -47,11 +46,10 @@ def open_data(
     takes = "words" if getattr(model.module, "reads_words", False) else model.takes
     if tokens != "auto" and takes != "text":
         raise IsoscopeError(f"'{model.name}' takes {takes}, which has no {tokens}; leave out --tokens.")
+    shared: dict[str, Any] = {"limit": limit, "batch_size": batch_size, "seed": seed}
     if model.takes == "images":
         patch, process = patch_size(model.module), _needed(model, model.processor, "image processor")
-        return images(
-            address, process, patch=patch, limit=limit, batch_size=batch_size, special=special, seed=seed
-        )
+        return images(address, process, patch=patch, special=special, **shared)
     if model.takes == "sound":
         extract = _needed(model, model.processor, "feature extractor")
         return sounds(
@@ -61,31 +59,28 @@ def open_data(
             shortest=shortest_sound(model.module),
             padded=getattr(model.module, "main_input_name", "") == "input_features",
             speak=speaker(model.module),
-            limit=limit,
-            batch_size=batch_size,
-            seed=seed,
+            **shared,
         )
     longest = model.longest
-    if max_length is not None and longest is not None and max_length > longest:
-        raise IsoscopeError(
-            f"max_length {max_length} is more than the {longest} tokens '{model.name}' takes."
-        )
+    if max_length and longest and max_length > longest:
+        said = f"max_length {max_length} is more than the {longest} tokens '{model.name}' takes."
+        raise IsoscopeError(said)
     words = Words() if takes == "words" else None
     alone = bool(getattr(model.module, "one_at_a_time", False))
+    if tokens == "auto":
+        tokenizer = words or _needed(model, model.tokenizer, "tokenizer")
+    else:
+        tokenizer = alphabet(tokens, known_tokens(model.module))
     found = text(
         address,
-        words or _needed(model, model.tokenizer, "tokenizer")
-        if tokens == "auto"
-        else alphabet(tokens, known_tokens(model.module)),
-        limit=limit,
+        tokenizer,
         max_length=max_length or min(longest or MAX_LENGTH, MAX_LENGTH),
-        batch_size=1 if alone else batch_size,
         pack=pack,
         special=special,
         first=first,
         start=decoder_start(model.module),
         even=words is None and _sees_padding(model.module),
-        seed=seed,
+        **shared | ({"batch_size": 1} if alone else {}),
     )
     if words is not None:
         return spelled(found, words)
@@ -169,7 +164,5 @@ def decoder_start(module: nn.Module) -> int | None:
     config = getattr(module, "config", None)
     if not getattr(config, "is_encoder_decoder", False):
         return None
-    for name in ("decoder_start_token_id", "bos_token_id", "pad_token_id"):
-        if isinstance(token := getattr(config, name, None), int):
-            return token
-    return 0
+    names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+    return next((token for name in names if isinstance(token := getattr(config, name, None), int)), 0)

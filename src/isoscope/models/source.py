@@ -7,7 +7,6 @@ a model runs only when asked for. Weights that the checkpoint lacks are named, n
 from __future__ import annotations
 
 import hashlib
-import logging
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from torch import nn
 from isoscope.errors import IsoscopeError, first_line, unknown_name
 from isoscope.models import arch, zoo
 from isoscope.models.checkpoint import SUFFIXES, load_checkpoint
-from isoscope.models.hub import Unreachable, asking
+from isoscope.models.hub import Unreachable, asking, hushed
 
 DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16", "float64")}
 _TAKES = {"pixel_values": "images", "input_values": "sound", "input_features": "sound"}
@@ -96,9 +95,8 @@ def load(
     """Load the model at `address` with its tokenizer, for measuring.
 
     `address` is a folder, a hub id or a name of the zoo, which ``@revision`` may follow, or a single file of
-    weights, with its config.json beside it or at `config`; OpenAI's own Whisper files and the authors' of
-    VAN need none. `device` is the GPU where there is one, unless named; `dtype` is float32, bfloat16, float16
-    or float64.
+    weights, with its config.json beside it or at `config`. `device` is the GPU where there is one, unless
+    named; `dtype` is float32, bfloat16, float16 or float64.
     """
     import transformers
 
@@ -107,24 +105,22 @@ def load(
     where = place_for(device)
     if Path(address).is_file():
         return _load_file(Path(address), config, where, DTYPES[dtype])
-    name, _, written = (
-        address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
-    )
-    place, commit = locate(name, revision or written or None)
-    name, revision = zoo.hub_address(name, revision or written or None)
+    name, revision = parted(address, revision)
+    place, commit = locate(name, revision)
+    name, revision = zoo.hub_address(name, revision)
     options: dict[str, Any] = {"revision": commit or revision, "trust_remote_code": trust_remote_code}
     with quiet():
         try:
             settings = transformers.AutoConfig.from_pretrained(place, **options)
             if settings.model_type in arch.KINDS:
                 arch.know_models()
+            made_of = {
+                "config": settings,
+                "dtype": DTYPES[dtype],
+                "key_mapping": arch.renamed(settings.model_type),
+            }
             module, loading = transformers.AutoModel.from_pretrained(
-                place,
-                config=settings,
-                dtype=DTYPES[dtype],
-                output_loading_info=True,
-                key_mapping=arch.renamed(settings.model_type),
-                **options,
+                place, output_loading_info=True, **made_of, **options
             )
         except pickle.UnpicklingError as reason:
             raise IsoscopeError(
@@ -146,12 +142,9 @@ def load(
             f"the weights of '{name}' do not fit its config.json: "
             f"{len(missing)} are missing, first {missing[0]}."
         )
-    notes = (
-        [f"{len(missing)} weights are not in the checkpoint and random, first {missing[0]}"]
-        if missing
-        else []
-    )
-    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, processor, tuple(notes))
+    told = f"{len(missing)} weights are not in the checkpoint and random, first "
+    notes = tuple(told + first for first in missing[:1])
+    return Model(module.to(where).eval(), name, commit or revision or "", tokenizer, processor, notes)
 
 
 def _load_file(file: Path, config: str | None, device: torch.device, dtype: torch.dtype) -> Model:
@@ -177,11 +170,16 @@ def place_for(name: str | None) -> torch.device:
     return device
 
 
-def locate(address: str, revision: str | None) -> tuple[str, str]:
-    """Where to load from and, for the hub, the commit that the revision stands for today.
+def parted(address: str, revision: str | None) -> tuple[str, str | None]:
+    """An address and a revision, which may follow it as ``@revision`` unless that is a folder's name."""
+    if "@" not in address or Path(address).exists():
+        return address, revision or None
+    name, _, written = address.rpartition("@")
+    return name, revision or written or None
 
-    A name of the zoo stands for its hub id. What is loaded from there may be of a kind that only `arch` has.
-    """
+
+def locate(address: str, revision: str | None) -> tuple[str, str]:
+    """Where to load an address or a name of the zoo from and, for the hub, the revision's commit today."""
     arch.know_configs()
     name, revision = zoo.hub_address(address, revision)
     if Path(name).exists():
@@ -192,12 +190,13 @@ def locate(address: str, revision: str | None) -> tuple[str, str]:
                 f"'{name}' is a folder and has no revision '{revision}'; only hub ids have revisions."
             )
         return name, ""
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
 
     cached, meant = None, zoo.meant(name)
     try:
         with asking(name, revision, f" Give a folder or a hub id.{meant}"), quiet():
-            cached = _cached(name, revision)  # raises where `name` is no id
+            kept = try_to_load_from_cache(name, "config.json", revision=revision)  # raises where it is no id
+            cached = (str(Path(kept).parent), Path(kept).parent.name) if isinstance(kept, str) else None
             if constants.HF_HUB_OFFLINE:
                 raise ConnectionError
             return name, HfApi().model_info(name, revision=revision, timeout=10).sha or ""
@@ -210,14 +209,6 @@ def locate(address: str, revision: str | None) -> tuple[str, str]:
                 f"folder, or come back online.{meant}"
             ) from reason
         return cached
-
-
-def _cached(name: str, revision: str | None) -> tuple[str, str] | None:
-    """The snapshot of an earlier download, when the hub cannot be asked."""
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, "config.json", revision=revision)
-    return (str(Path(found).parent), Path(found).parent.name) if isinstance(found, str) else None
 
 
 def _tokenizer(place: str, options: dict[str, Any]) -> Any:
@@ -254,15 +245,12 @@ def quiet() -> Iterator[None]:
     import transformers
 
     verbosity, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
-    hub = logging.getLogger("huggingface_hub")
-    level = hub.level
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    hub.setLevel(logging.CRITICAL)
     try:
-        yield
+        with hushed():
+            yield
     finally:
-        hub.setLevel(level)
         transformers.logging.set_verbosity(verbosity)
         if bars:
             transformers.logging.enable_progress_bar()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, chosen
 
 GODEY, MACHINA = "godey2024", "machina2024"
 TEXT, SPEECH, VISION = "text", "speech", "vision"
@@ -103,9 +103,7 @@ def find(name: str) -> Entry:
     >>> find("pythia-70m").hub
     'EleutherAI/pythia-70m'
     """
-    if name not in NAMES:
-        raise unknown_name("model of the papers", name, NAMES)
-    return NAMES[name]
+    return chosen("model of the papers", name, ZOO)
 
 
 def hub_address(address: str, revision: str | None = None) -> tuple[str, str | None]:
@@ -125,15 +123,11 @@ def hub_address(address: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def not_here(name: str, hub: str, revision: str | None) -> IsoscopeError:
-    """Say what a name of the zoo is, that its weights are not here, and how to get them.
-
-    A checkpoint goes by way of the hub's cache: a folder of the model's name would be taken for its end.
-    """
-    get = f"hf download {hub}{f' --revision {revision}' if revision else ''}"
-    if revision is None and hub == NAMES[name].hub:
-        how = f"run `{get} --local-dir {name}` where there is a network, and put the folder here."
-    else:
-        how = f"run `{get}` where there is a network, and bring its cache here (HF_HOME says where it is)."
+    """Say what a name of the zoo is, that its weights are not here, and how to get them."""
+    get, whole = f"hf download {hub}", revision is None and hub == NAMES[name].hub
+    get += f" --local-dir {name}" if whole else f" --revision {revision}" if revision else ""
+    put = "put the folder here" if whole else "bring its cache here (HF_HOME says where it is)"
+    how = f"run `{get}` where there is a network, and {put}."
     return IsoscopeError(
         f"'{name}' is {NAMES[name].title}, {hub} on the hub, which cannot be reached, and its weights are "
         f"not on this machine: {how}"

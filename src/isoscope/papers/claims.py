@@ -1,10 +1,9 @@
 """What a claim is: the paper's expectation, an experiment that makes rows, and a judge who reads only those.
 
-Decided here: a verdict is derived from intervals, never from bare points; where no interval can be had it is
-undecided and says why. A claim that hangs on k numbers holds where each does, and fails where one is the
-other way by an interval of 1 − .05/k: by its own 95 % one of many is so by chance. What could not be made is
-a row `failed` with its reason, so that nothing is skipped in silence, and the page and the verdict can be
-made anew from the rows alone, anywhere.
+A verdict is derived from intervals, never from bare points; where none can be had it is undecided and says
+why. A claim on k numbers holds where each does, and fails where one is the other way by an interval of 1 −
+.05/k. What could not be made is a row `failed` with its reason: page and verdict can be made anew from rows
+alone.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ WORDS = {True: "as expected", False: "not as expected", None: "undecided at this
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether it held (None: cannot be told), one sentence with the numbers that decide, and more of them.
-
-    `found` is the interval that was held against `level`, where it is one.
-    """
+    """Whether it held (None: undecided), in a sentence and more; `found` is what was held against `level`."""
 
     held: bool | None
     said: str
@@ -85,8 +81,7 @@ class Claim:
 
     def verdict(self, rows: pd.DataFrame) -> Verdict:
         """The judge's, or undecided where there is nothing but what failed."""
-        there = rows[rows["measure"] != FAILED]
-        if len(there):
+        if len(measured(rows)):
             return self.judge(rows)
         first, *others = dict.fromkeys(map(str, rows["note"])) or ["there are no rows."]
         more = f" And {len(others)} more of the kind; the notes have them." if others else ""
@@ -117,15 +112,12 @@ def kept(rows: pd.DataFrame, which: pd.Series[bool]) -> pd.DataFrame:
 def lacking(rows: pd.DataFrame) -> str:
     """Which models failed, or which seeds of them, as the end of a sentence; empty where none did."""
     lost = rows[rows["measure"] == FAILED].drop_duplicates(["model", "revision"])
-    names = [called(model, _together(own)) for model, own in lost.groupby("model", sort=False)]
+    names = []
+    for model, own in lost.groupby("model", sort=False):
+        seeded = len(own) > 1 and own["seed"].notna().all()
+        which = ", ".join(filter(None, map(str, own["seed" if seeded else "revision"])))
+        names.append(called(model, f"seeds {which}" if seeded else which))
     return f" Not measured: {', '.join(names)} (the notes say why)." if names else ""
-
-
-def _together(rows: pd.DataFrame) -> str:
-    """The seeds of several rows in one list, such as "seeds 0, 1, 4"; of others the revisions."""
-    if len(rows) > 1 and rows["seed"].notna().all():
-        return f"seeds {', '.join(map(str, rows['seed']))}"
-    return ", ".join(filter(None, map(str, rows["revision"])))
 
 
 def called(model: object, revision: object) -> str:

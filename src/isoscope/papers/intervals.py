@@ -1,8 +1,4 @@
-"""The ways in which claims come by a number with its 95 % interval.
-
-Where no interval can be had (fewer than three seeds, a row without one) its ends are NaN, and the number lies
-neither above nor below any level.
-"""
+"""Numbers of claims with their 95 % intervals; where none can be had its ends are NaN."""
 
 from __future__ import annotations
 

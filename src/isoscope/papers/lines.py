@@ -50,6 +50,4 @@ def dots(name: str, points: pd.DataFrame, x: str, y: str, told: str = "") -> Ser
 
 def at_place(rows: pd.DataFrame) -> Reading:
     """The mean over seeds of rows of one place; of a single row, its own interval."""
-    if len(rows) == 1:
-        return of_row(rows.iloc[0])
-    return over_seeds(rows)
+    return of_row(rows.iloc[0]) if len(rows) == 1 else over_seeds(rows)

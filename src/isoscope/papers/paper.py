@@ -1,8 +1,7 @@
 """A paper: its claims, and what of it is not there. Claim by claim it becomes a run folder.
 
-A unit is a claim. The same command makes what is missing, and again what failed, wholly or in part: trainings
-and public models that were finished are not made twice. A claim that ends in an exception is a row with the
-reason, undecided, and the others go on.
+The same command makes what is missing, and again what failed; trainings and public models that were finished
+are not made twice. A claim that ends in an exception is a row with the reason, undecided.
 """
 
 from __future__ import annotations
@@ -89,7 +88,11 @@ def make(claims: Iterable[Claim], workshop: Workshop, folder: RunFolder) -> None
     """Try claims one after the other and keep what is found."""
     for claim in claims:
         started = time.perf_counter()
-        found = _try(claim, workshop)
+        try:
+            found = claim.experiment(workshop)
+        except Exception as reason:  # noqa: BLE001  a defect of one claim must not cost the others
+            kind = "" if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: "
+            found = Found(failed(claim.name, f"{kind}{reason}"))
         rows = found.rows[list(COLUMNS)].astype(COLUMNS).assign(run=folder.run.id)
         verdict = _judge(claim, rows)
         facts: dict[str, object] = {"title": claim.title, "expected": claim.expected}
@@ -113,14 +116,6 @@ def headline(found: Iterable[Judged]) -> str:
     words = {False: "not", None: WORDS[None]}
     parts += [f"{held.count(each)} {word}" for each, word in words.items() if each in held]
     return f"{', '.join(parts)}."
-
-
-def _try(claim: Claim, workshop: Workshop) -> Found:
-    try:
-        return claim.experiment(workshop)
-    except Exception as reason:  # noqa: BLE001  a defect of one claim must not cost the others
-        kind = "" if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: "
-        return Found(failed(claim.name, f"{kind}{reason}"))
 
 
 def _judge(claim: Claim, rows: pd.DataFrame) -> Verdict:

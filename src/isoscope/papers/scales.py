@@ -1,15 +1,14 @@
 """How large a reproduction is: every size of every scale, in one place.
 
-Decided here: a claim asks for sizes by name. `arm` is for models of which there are many (kinds × seeds)
-and which are looked at before and after training, `trajectory` for those that are followed closely along it.
+`arm` is for models of which there are many (kinds × seeds), `trajectory` for those followed along training.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from isoscope.errors import chosen
 from isoscope.lab.block.block import Setting
-from isoscope.lab.choice import chosen
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ class Scale:
     """A scale: its sizes, how many seeds, how many processes side by side, and if public models are read.
 
     `block` is the setting of an untrained block, `image_rate` the most that a Transformer of patches learns
-    at: at .001 and a width of 384 its scores pass 100 in 160 steps, it learns less, and the gradients of
-    PyTorch's default bfloat16 attention end as NaN.
+    at: at .001 and a width of 384 its gradients in bfloat16 end as NaN.
     """
 
     name: str

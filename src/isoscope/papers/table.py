@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoscope.lab.choice import chosen
+from isoscope.errors import chosen
 from isoscope.papers import bao2024, godey2024, machina2024
 from isoscope.papers.paper import Paper
 

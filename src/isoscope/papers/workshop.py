@@ -1,9 +1,8 @@
 """What an experiment of a paper may use: sizes, seeds, a device, data, models that are trained once.
 
-A model of the lab is trained into MODELS/DIGEST, a run folder of its own; whoever asks for the same again, a
-claim or another paper, finds it there, and one that was stopped goes on. Decided here: a training computes
-with one thread, so that two run side by side and rows do not say how many did; and one that goes wrong costs
-its own arm and seed, not the claim.
+A model of the lab is trained into MODELS/DIGEST, a run folder that every claim and paper finds, and goes on
+where it was stopped. A training computes with one thread, so that rows do not say how many ran side by side;
+one that goes wrong costs its own arm and seed, not the claim.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ import torch
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of
 from isoscope.lab.processes import Answer, Item, in_processes
-from isoscope.lab.train.experiment import USUAL, Experiment, Underway
+from isoscope.lab.train.experiment import USUAL, Experiment, Underway, lesson_of
 from isoscope.lab.train.training import Recipe
 from isoscope.measures.table import choose
 from isoscope.models.source import Model, load
@@ -33,9 +31,9 @@ from isoscope.papers.scales import Scale, Size
 from isoscope.results.row import frame
 from isoscope.results.store import open_run, read_run
 from isoscope.results.trajectory import trajectory
-from isoscope.run.monitor.alarms import Alarm
 from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
+from isoscope.run.telling import Progress
 from isoscope.sweeps.work.threads import so_many_threads
 from isoscope.sweeps.work.worker import end_with_parent
 
@@ -44,12 +42,6 @@ _DATA = {"images": "images", "frames": "sound"}  # of a task; the others learn f
 EMBEDDED = "embedded"
 LONGEST = {"frames": 64}
 """Of a task, what a sequence may have at most: a spoken digit is .6 s, 64 frames, and a tone has 98."""
-
-Progress = Callable[[int, int | None], None]
-
-
-def _silent(done: int, total: int | None) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,7 @@ class Workshop:
     device: str = "cpu"
     data: Mapping[str, str] = field(default_factory=dict)
     parallel: int = 1
-    progress: Progress = _silent
+    progress: Progress = lambda done, total: None
 
     def __post_init__(self) -> None:
         for kind in self.data:
@@ -151,19 +143,19 @@ class Workshop:
                 self.progress(len(answers), len(asked))
         return [answers[place] for place in range(len(asked))]
 
-    def observed(self, name: str, measures: Sequence[str], revision: str = "") -> pd.DataFrame:
+    def observed(self, name: str, measures: Sequence[str]) -> pd.DataFrame:
         """Rows of a public model of the zoo, measured once; one that cannot be had is a row `failed`."""
-        question = {"public": name, "checkpoint": revision, "measured": list(measures), **dict(self.data)}
+        question = {"public": name, "checkpoint": "", "measured": list(measures), **dict(self.data)}
         folder = self.models / f"public-{digest_of(question)}"
         if not is_kept(folder):
             try:
-                model = load(name, revision=revision or None, device=self.device)
+                model = load(name, device=self.device)
                 seen = observe(model, self.address(model.takes), measures=measures)
             except IsoscopeError as reason:
-                return failed(name, str(reason), revision)
+                return failed(name, str(reason))
             kept = open_run(folder, new_run("measure", name, question, choose(measures)))
             kept.write(name, seen.rows(kept.run.id), seen.known())
-        return read_run(folder).frame().assign(model=name, revision=revision)
+        return read_run(folder).frame().assign(model=name, revision="")
 
     def all_observed(self, names: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
         """Rows of several public models."""
@@ -221,7 +213,8 @@ def _train(asked: tuple[Experiment, Path, str]) -> str:
     """Train to the end; the reason where that cannot be, else nothing."""
     experiment, folder, device = asked
     try:
-        underway = Underway(experiment, folder, device=device, on_alarm=_heard)
+        # what an alarm is about is what the claim measures: nobody hears of it
+        underway = Underway(experiment, folder, device=device, on_alarm=lambda alarm: None)
         with underway.monitor:
             underway.go_on()
     except IsoscopeError as reason:
@@ -229,7 +222,3 @@ def _train(asked: tuple[Experiment, Path, str]) -> str:
     except (RuntimeError, OSError) as reason:  # a GPU without memory, a disk without room
         return f"{type(reason).__name__}: {str(reason).splitlines()[0] if str(reason) else 'no reason given'}"
     return ""
-
-
-def _heard(alarm: Alarm) -> None:
-    """An alarm is no news here: what it is about is what the claim measures."""

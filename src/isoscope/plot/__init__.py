@@ -30,7 +30,7 @@ from isoscope.show.figures.weights import heads as weights
 from isoscope.show.measures import FAMILIES, MAIN, MAPS, Told, family_of, shown_in
 from isoscope.show.page.page import sections_of
 from isoscope.show.page.printed import offered
-from isoscope.show.page.training import probed, step_panel
+from isoscope.show.page.training import probed, step_panel, training_of
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def figures(
     if isinstance(run, RunFolder):
         return figures_of(run)
     pictured = None if points is None else _in_units(points)
-    sections = sections_of(Run("training", "", {}, dict(told or {})), _checked(run), {}, pictured)
-    return offered(sections)
+    shown, rows = Run("training", "", {}, dict(told or {})), _checked(run)
+    return offered(sections_of(shown, rows, pictured, training_of(shown, rows, {})))
 
 
 def layers(

@@ -7,7 +7,7 @@ Pooled vectors are those of sentence-transformers: one sequence a text, special 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -22,10 +22,10 @@ from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
 from isoscope.run.observe.observe import look
+from isoscope.run.telling import Progress
 from isoscope.sites import Site, select
 
 POOLS = ("mean", "cls", "last", "token")
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 from isoscope.data.vectors import FORMATS, read_vectors
 from isoscope.errors import IsoscopeError
 from isoscope.repair.keep.repair import Repair
+from isoscope.run.telling import Progress
 
-Progress = Callable[[int, int | None], None]
 Array = np.ndarray[Any, Any]
 ROWS = 8192  # that are written at a time
 

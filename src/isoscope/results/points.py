@@ -22,6 +22,30 @@ POINT_COLUMNS: dict[str, str] = {
     "y": "float32",
 }
 
+_MOVING = "steps "
+
+
+def moving(name: str, step: int | None = None) -> str:
+    """What a picture of all steps is called, and in it the series of one step.
+
+    >>> moving("shared"), moving("query", 1000)
+    ('steps shared', 'query 1000')
+    """
+    return f"{_MOVING}{name}" if step is None else f"{name} {step}"
+
+
+def of_moving(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of pictures of all steps, by the plain name of picture and series, with a column `step`.
+
+    What belongs to a picture as a whole has no step.
+    """
+    own = points[points["picture"].astype(str).str.startswith(_MOVING)]
+    named = own["series"].astype(str).str.extract(r"^(?P<series>.*?)(?: (?P<step>\d+))?$")
+    return own.assign(
+        picture=own["picture"].astype(str).str.removeprefix(_MOVING), series=named["series"],
+        step=pd.to_numeric(named["step"]).astype("Int64"),
+    )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Points:

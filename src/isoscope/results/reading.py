@@ -3,9 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isoscope.formatting import short, spread
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How much each jackknife group of sequences moves an estimate, by which two readings are paired.
+
+    The standard error is the root of Σ `each`²; with the t quantile of `degrees` it makes the interval about
+    `centre`. It is linear in the estimate: over the same groups, that of a difference is the difference.
+    `inputs` says which inputs were read and which positions counted; it is empty within one record.
+    """
+
+    centre: float
+    degrees: float
+    each: NDArray[np.float64]  # [G]
+    inputs: str = ""
+
+    @classmethod
+    def of(cls, centre: float, degrees: float, each: NDArray[np.float64]) -> Influence | None:
+        """None where a number is not finite: such an estimate has no interval."""
+        return cls(centre, degrees, each) if np.isfinite([centre, degrees, each.sum()]).all() else None
 
 
 @dataclass(frozen=True)
@@ -13,7 +37,7 @@ class Reading:
     """A value, how many units it is of, its null, its 95 % interval and a note; NaN for what does not exist.
 
     `tag` is the class that a value stands for (a regime, a verdict) and `p` the p-value of its test. The note
-    is for people alone: no code reads it.
+    is for people alone: no code reads it. By their `influence` two readings of the same inputs are `paired`.
     Nothing is decided without an interval: a reading that has none lies neither above nor below any level.
     """
 
@@ -25,6 +49,12 @@ class Reading:
     note: str = ""
     tag: str = ""
     p: float = math.nan
+    influence: Influence | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def of(line: Any) -> Reading:
+        """The reading in a line of a table with the columns value, n, low and high."""
+        return Reading(float(line["value"]), int(line["n"]), low=float(line["low"]), high=float(line["high"]))
 
     @property
     def known(self) -> bool:
@@ -47,6 +77,14 @@ class Reading:
     def below(self, level: float) -> bool:
         """Whether the whole interval lies below a level; False without an interval."""
         return self.bounded and self.high < level
+
+    def excludes(self, level: float) -> bool:
+        """Whether there is an interval and the level lies outside it."""
+        return self.above(level) or self.below(level)
+
+    def meets(self, start: float, end: float) -> bool:
+        """Whether the interval has more than an end in common with this span."""
+        return self.bounded and self.low < end and self.high > start
 
     @property
     def interval(self) -> str:

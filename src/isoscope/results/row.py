@@ -83,6 +83,7 @@ class Row(Reading):
             *(reading.value, reading.n, reading.null, reading.low, reading.high, reading.note),
             tag=reading.tag,
             p=reading.p,
+            influence=reading.influence,
             about=about,
             run=run,
             model=model,
@@ -95,12 +96,19 @@ class Row(Reading):
         )
 
 
-def frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Rows as a tidy table, one column per field, with the types of `COLUMNS`."""
+INFLUENCE = "influence"
+"""The column of a table of rows that are to be paired: an `Influence` each, or None."""
+
+
+def frame(rows: Iterable[Row], *, influence: bool = False) -> pd.DataFrame:
+    """Rows as a tidy table with the types of `COLUMNS`, one column per field; `influence` adds its own."""
+    rows = list(rows)
     held = list(zip(*map(attrgetter(*COLUMNS), rows), strict=True)) or [()] * len(COLUMNS)
     columns = zip(COLUMNS.items(), held, strict=True)
     arrays: dict[str, Any] = {}  # a series of a hundred rows takes three times as long to make as its array
     for (name, kind), values in columns:
         as_type: Any = kind
         arrays[name] = np.array(values, kind) if kind == "float64" else pd.array(values, dtype=as_type)
+    if influence:
+        arrays[INFLUENCE] = np.array([row.influence for row in rows], object)
     return pd.DataFrame(arrays, copy=False)

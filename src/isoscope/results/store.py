@@ -19,18 +19,23 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.points import POINT_COLUMNS, points_frame
-from isoscope.results.row import COLUMNS, Row, frame
+from isoscope.results.reading import Influence
+from isoscope.results.row import COLUMNS, INFLUENCE, Row, frame
 from isoscope.results.run import SCHEMA, Run
 from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded, upgraded_facts
 
 _ARROW = {"str": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "float32": pa.float32()}
 _FACTS = b"isoscope"
+_INPUTS = "inputs"
+_KEPT = (_INPUTS, INFLUENCE)
 
 Reader = Callable[[Path, dict[str, str]], tuple[pd.DataFrame, dict[str, object]]]
 """Reads a file of these columns: its table, and what is known of its unit. `read_unit` is one."""
@@ -39,17 +44,42 @@ Reader = Callable[[Path, dict[str, str]], tuple[pd.DataFrame, dict[str, object]]
 def read_unit(file: Path, columns: dict[str, str]) -> tuple[pd.DataFrame, dict[str, object]]:
     """What a unit's file of rows or points holds; one that cannot be read is an error that says so."""
     try:
-        table = pq.read_table(file)
-        facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-        old = schema_of(file, facts) == SCHEMA_1 and columns == COLUMNS
-        wanted = COLUMNS_1 if old else columns
-        rows = table.to_pandas()[list(wanted)].astype(wanted)
+        with pq.ParquetFile(file) as body:
+            facts = json.loads((body.schema_arrow.metadata or {}).get(_FACTS, b"{}"))
+            old = schema_of(file, facts) == SCHEMA_1 and "measure" in columns
+            wanted = COLUMNS_1 if old else {name: kind for name, kind in columns.items() if name != INFLUENCE}
+            moves = kept_columns(body) if INFLUENCE in columns else []
+            table = body.read(columns=[*wanted, *moves])
+        rows = table.select(list(wanted)).to_pandas().astype(wanted)
         if old:
             rows, facts = upgraded(rows, facts), upgraded_facts(facts)
+        if INFLUENCE in columns:
+            rows[INFLUENCE] = influences(table, file)
         return rows, {"unit": file.stem, **facts}
     except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError) as reason:
         why = str(reason).splitlines()[0].rstrip(".")
         raise IsoscopeError(f"cannot read {file}: {why}. Remove it to measure it again.") from reason
+
+
+def kept_columns(body: pq.ParquetFile) -> list[str]:
+    """The columns by which the rows of a file are paired, where it has them."""
+    return [name for name in _KEPT if name in body.schema_arrow.names]
+
+
+def influences(table: pa.Table, file: Path) -> NDArray[np.object_]:
+    """An `Influence` or None for each row, from the columns `inputs` and `influence` where they were read.
+
+    Rows that do not say which inputs they are of are paired with those of the same file alone.
+    """
+    found = np.full(len(table), None)
+    if INFLUENCE in table.column_names:
+        there = np.flatnonzero(table[INFLUENCE].is_valid())
+        held = table.select(_KEPT).take(there).combine_chunks()
+        numbers = held[INFLUENCE].to_numpy()
+        for at, inputs, moves in zip(there, held[_INPUTS].to_pylist(), numbers, strict=True):
+            each = moves.astype(np.float64)
+            found[at] = Influence(float(each[0]), float(each[1]), each[2:], inputs or str(file))
+    return found
 
 
 class NotKeptError(IsoscopeError):
@@ -92,7 +122,7 @@ class RunFolder:
     ) -> None:
         """Keep the rows, facts and points of one unit, whole or not at all (`NotKeptError`)."""
         told = {"unit": unit, "schema": SCHEMA}
-        table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
+        table = rows if isinstance(rows, pd.DataFrame) else frame(rows, influence=True)
         body = _parquet(table, COLUMNS, {**facts, **told})
         try:
             if points is not None and len(points):
@@ -109,10 +139,11 @@ class RunFolder:
         write_whole(page, text.encode())
         return page
 
-    def frame(self, unit: str | None = None) -> pd.DataFrame:
-        """The rows of one unit, or of all."""
+    def frame(self, unit: str | None = None, *, influence: bool = False) -> pd.DataFrame:
+        """The rows of one unit, or of all; `influence` adds the column by which two rows are `paired`."""
         files = self.files() if unit is None else [self.file_of(unit)]
-        tables = [self.read(file, COLUMNS)[0] for file in files]
+        columns = {**COLUMNS, INFLUENCE: "object"} if influence else COLUMNS
+        tables = [self.read(file, columns)[0] for file in files]
         return pd.concat(tables, ignore_index=True) if tables else frame([])
 
     def points(self, unit: str | None = None) -> pd.DataFrame:
@@ -205,7 +236,15 @@ def arrow_table(table: pd.DataFrame, columns: dict[str, str]) -> pa.Table:
     arrays = [
         pa.array(table[name].array, type=_ARROW[kind], from_pandas=True) for name, kind in columns.items()
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    made = pa.Table.from_arrays(arrays, schema=schema)
+    if INFLUENCE not in table or not table[INFLUENCE].notna().any():
+        return made
+    held = [each if isinstance(each, Influence) else None for each in table[INFLUENCE]]
+    moves = [None if each is None else np.array([each.centre, each.degrees, *each.each]) for each in held]
+    inputs = pa.array([None if each is None else each.inputs for each in held], pa.string())
+    return made.append_column(_INPUTS, inputs).append_column(
+        INFLUENCE, pa.array(moves, pa.list_(pa.float32()))
+    )
 
 
 def _parquet(table: pd.DataFrame, columns: dict[str, str], told: Mapping[str, object]) -> bytes:

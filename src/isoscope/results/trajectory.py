@@ -18,11 +18,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
-from isoscope.results.row import COLUMNS
+from isoscope.results.row import COLUMNS, INFLUENCE
 from isoscope.results.schema1 import COLUMNS_1, SCHEMA_1, upgraded
-from isoscope.results.store import RunFolder, arrow_table, schema_of
+from isoscope.results.store import RunFolder, arrow_table, influences, kept_columns, schema_of
 
 BETWEEN = "between"
 """The unit of what is read off all checkpoints together."""
@@ -60,15 +61,21 @@ class Trajectory:
         heads: bool | None = None,
         only: Collection[int] | None = None,
         columns: Sequence[str] = tuple(COLUMNS),
+        influence: Collection[int] = (),
     ) -> pd.DataFrame:
         """The rows of these measures, of heads, of sites, or of both, at these steps or at all.
 
         All are of one model, the run's title, whatever a checkpoint is called; `unit` is a further column.
-        Where many rows are read, fewer `columns` take less memory.
+        Fewer `columns` take less memory. `influence` are the steps whose rows can be paired: of all steps it
+        would be as much again as the rows.
         """
-        parts, units = [], [unit for unit, step in self.step_of.items() if only is None or step in only]
+        parts, moved = list[pa.Table](), list[NDArray[np.object_]]()
+        units = [unit for unit, step in self.step_of.items() if only is None or step in only]
         for unit in units:
-            parts.append(read_part(self.folder.file_of(unit), measures, heads).select(list(columns)))
+            file = self.folder.file_of(unit)
+            part = read_part(file, measures, heads, influence=self.step_of[unit] in influence)
+            moved.append(influences(part, file))
+            parts.append(part.select(list(columns)))
         kinds = {name: COLUMNS[name] for name in columns}
         if not parts:
             empty = {name: pd.Series(dtype=kind) for name, kind in kinds.items()}
@@ -77,17 +84,26 @@ class Trajectory:
         found = pa.concat_tables(parts).to_pandas().astype(kinds)
         found["unit"] = pd.Categorical.from_codes(np.repeat(np.arange(len(units)), counts), pd.Index(units))
         found["step"] = pd.array(np.repeat([self.step_of[unit] for unit in units], counts), "Int64")
+        if influence:
+            found[INFLUENCE] = np.concatenate(moved)
         fixed = {"model": self.folder.run.title, "revision": ""}
         return found.assign(**{name: value for name, value in fixed.items() if name in columns})
 
 
-def read_part(file: Path, measures: Collection[str] | None = None, heads: bool | None = None) -> pa.Table:
-    """Those rows of a file that are of these measures, and of heads or not."""
+def read_part(
+    file: Path,
+    measures: Collection[str] | None = None,
+    heads: bool | None = None,
+    *,
+    influence: bool = False,
+) -> pa.Table:
+    """Those rows of a file that are of these measures, and of heads or not; `influence` adds its columns."""
     try:
         with pq.ParquetFile(file) as body:
             told = json.loads((body.schema_arrow.metadata or {}).get(_METADATA, b"{}"))
             old = schema_of(file, told) == SCHEMA_1
-            table = body.read(columns=list(COLUMNS_1 if old else COLUMNS), use_threads=False)
+            more = kept_columns(body) if influence else []
+            table = body.read(columns=[*(COLUMNS_1 if old else COLUMNS), *more], use_threads=False)
         if old:
             table = arrow_table(upgraded(table.to_pandas().astype(COLUMNS_1), told), COLUMNS)
     except (OSError, pa.ArrowInvalid) as reason:

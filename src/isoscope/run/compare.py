@@ -9,9 +9,8 @@ two are no independent evidence of each other; both are said beside the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import permutations, product
 from os import PathLike
 from pathlib import Path
 
@@ -24,13 +23,16 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.table import MEASURES
 from isoscope.models.inputs import open_data
 from isoscope.models.source import load
-from isoscope.results.place import default_out
+from isoscope.results.paired import paired
+from isoscope.results.place import Several, default_out, several
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row
+from isoscope.results.row import Row, frame
 from isoscope.results.store import RunFolder, open_run, read_run
+from isoscope.run.observe.observation import Observation
 from isoscope.run.observe.observe import observe
 from isoscope.run.provenance import new_run
 from isoscope.run.telling import SILENT, Telling
+from isoscope.show.readings import SiteReading, at_last, read
 
 Array = npt.NDArray[np.float64]
 ANISOTROPY, DRIFTS = "mean_cosine", ("drift", "relative_drift")
@@ -63,7 +65,7 @@ EXPLANATIONS: dict[str, dict[str, object]] = {
 
 
 def compare(
-    what: Sequence[str | PathLike[str]],
+    what: Several,
     *,
     limit: int = 64,
     out: str | PathLike[str] | None = None,
@@ -71,10 +73,10 @@ def compare(
 ) -> RunFolder:
     """Put runs and models side by side in a run folder, with the correlations of anisotropy and drift.
 
-    `what` are run folders, or addresses of models, which are measured on embedded data, at most `limit`
-    sequences. Without `out` the folder is `runs/compare-ID`. What is there is not measured again.
+    `what` is one or several run folders or addresses of models, which are measured on embedded data, at most
+    `limit` sequences. Without `out` the folder is `runs/compare-ID`. What is there is not measured again.
     """
-    names = [str(name) for name in what]
+    names = several(what)
     if len(set(names)) < len(names):
         raise IsoscopeError("the same run or model is named twice; name each once.")
     runs = {name: read_run(name) for name in names if (Path(name) / "run.json").exists()}
@@ -85,25 +87,60 @@ def compare(
                 "give runs of `isoscope measure` or `isoscope cloud`, or models."
             )
     ids = {name: runs[name].run.id if name in runs else "" for name in names}
-    run = new_run("compare", " · ".join(names), {"compared": ids, "limit": limit}, MEASURES)
-    run = replace(run, measures={**run.measures, **EXPLANATIONS})
+    run = new_run("compare", " · ".join(names), {"compared": ids, "limit": limit}, MEASURES, EXPLANATIONS)
     folder = open_run(out or default_out("compare", run.id), run)
     for name in names:
         if folder.has(name):
             continue
         if name in runs:
-            table, facts = runs[name].frame(), dict[str, object](run=runs[name].run.id)
+            table, facts = runs[name].frame(influence=True), dict[str, object](run=runs[name].run.id)
             table = table[table.step.isna() | (table.step == table.step.max())]
         else:
             model = load(name)
             with telling.bar(f"measuring {name}") as progress:
                 data = open_data("embedded", model, limit=limit)
                 seen = observe(model, data, layers="layer.*,output", progress=progress)
-                table, facts = seen.frame(), seen.known()
+                table, facts = frame(seen.rows(), influence=True), seen.known()
         folder.write(name, table[table.kind.isin(_COMPARED)].assign(run=run.id, model=name), facts)
     together = folder.frame()
     folder.write("comparison", correlations(together[together.kind != "comparison"], run.id), {})
     return folder
+
+
+def changes(
+    one: Observation | RunFolder | str | PathLike[str],
+    other: Observation | RunFolder | str | PathLike[str],
+    *,
+    comparisons: int = 1,
+) -> pd.DataFrame:
+    """What changed from one observation or run folder to another: a row per site and measure that both have.
+
+    `value` is the reading of `other` less that of `one`, `low` and `high` its 95 % interval. The `tag` is
+    "paired" where both read the same inputs: then groups of sequences are left out of both at once. Else it
+    is "unpaired", and both are taken for independent. `comparisons` widens every interval so that as many
+    hold together (Bonferroni). Of several steps the last is read.
+    """
+    before, after = map(_readings, (one, other))
+    return frame(
+        Row.at("", r.model, "", r.step, r.kind, r.layer, r.head, f"change_in_{r.measure}",
+               paired(before[place], r, comparisons), about=r.measure)
+        for place, r in after.items() if place in before
+    )  # fmt: skip
+
+
+def _readings(of: Observation | RunFolder | str | PathLike[str]) -> dict[tuple[object, ...], SiteReading]:
+    """The readings of one model by kind, layer, head and measure."""
+    if isinstance(of, Observation):
+        rows = frame(of.rows(), influence=True)
+    else:
+        folder = of if isinstance(of, RunFolder) else read_run(of)
+        rows = folder.frame(influence=True)
+        if rows.model.nunique() != 1:
+            raise IsoscopeError(
+                f"{folder.path} holds rows of {rows.model.nunique()} models; changes are between two runs of "
+                "one model each."
+            )
+    return {(r.kind, r.layer, r.head, r.measure): r for r in at_last(read(rows))}
 
 
 def correlations(rows: pd.DataFrame, run: str = "") -> list[Row]:
@@ -118,10 +155,9 @@ def _of(rows: pd.DataFrame, name: str, run: str) -> Iterator[Row]:
     table = layers.pivot_table(
         index=["model", "step", "kind", "layer"], columns="measure", values="value", dropna=False
     ).dropna(how="all")
-    for kind in KINDS:
-        for drift in DRIFTS:
-            reading = _correlate(kind, table, drift)
-            yield Row.at(run, name, "", None, "comparison", None, None, f"{kind}_{drift}", reading)
+    for kind, drift in product(KINDS, DRIFTS):
+        reading = _correlate(kind, table, drift)
+        yield Row.at(run, name, "", None, "comparison", None, None, f"{kind}_{drift}", reading)
 
 
 def _correlate(kind: str, table: pd.DataFrame, drift: str) -> Reading:

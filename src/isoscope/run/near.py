@@ -36,17 +36,12 @@ def near(records: T) -> T:
 
 def near_where_small(records: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, dict[Any, Any]]:
     """Records by site and kind, those that hold no large tensor on the CPU: there readings take numbers."""
-    small = {
-        (site, kind): record
-        for site, kinds in records.items()
-        for kind, record in kinds.items()
-        if all(tensor.numel() <= SMALL for tensor in _tensors(record))
-    }
-    brought = near(small)
-    return {
-        site: {kind: brought.get((site, kind), record) for kind, record in kinds.items()}
-        for site, kinds in records.items()
-    }
+    found = {site: dict(kinds) for site, kinds in records.items()}
+    every = {(site, kind): record for site, kinds in found.items() for kind, record in kinds.items()}
+    small = {at: held for at, held in every.items() if all(x.numel() <= SMALL for x in _tensors(held))}
+    for (site, kind), record in near(small).items():
+        found[site][kind] = record
+    return found
 
 
 def _copied(alike: list[Tensor]) -> dict[int, Tensor]:

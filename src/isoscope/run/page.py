@@ -10,7 +10,7 @@ import pandas as pd
 
 from isoscope.measures.base import Measure
 from isoscope.results.store import write_file
-from isoscope.run.provenance import new_run
+from isoscope.run.provenance import Explained, new_run
 
 PAGE = "report.html"
 
@@ -23,15 +23,12 @@ def write_page(
     rows: pd.DataFrame,
     known: Mapping[str, object],
     points: pd.DataFrame,
-    told: Mapping[str, Mapping[str, object]] | None = None,
+    told: Explained | None = None,
 ) -> Path:
     """Write the page of these rows and return its path; `told` explains numbers that are no `Measure`."""
-    from dataclasses import replace
-
     from isoscope.show.page.page import page  # plotly is imported for a page only
 
     question = {name: value for name, value in known.items() if name != "notes"}
-    run = new_run(kind, model, question, measures)
-    run = replace(run, measures={**run.measures, **(told or {})})
+    run = new_run(kind, model, question, measures, told)
     rows = rows.assign(run=run.id)
     return write_file(path, page(run, rows, {model: known}, points.assign(unit=model)).encode())

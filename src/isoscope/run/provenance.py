@@ -14,13 +14,19 @@ from isoscope.results.run import Run
 _LIBRARIES = ("torch", "transformers", "numpy", "scipy")
 
 
-def new_run(kind: str, title: str, question: Mapping[str, object], measures: Iterable[Measure]) -> Run:
-    """A run of this kind, with the measures' own explanations and today's versions."""
+Explained = Mapping[str, Mapping[str, object]]
+
+
+def new_run(
+    kind: str, title: str, question: Mapping[str, object], measures: Iterable[Measure],
+    told: Explained | None = None,
+) -> Run:  # fmt: skip
+    """A run of this kind, with the measures' own explanations, those `told` besides, and today's versions."""
     return Run(
         kind=kind,
         title=title,
         question=question,
-        measures={measure.name: measure.explanation() for measure in measures},
+        measures={**{measure.name: measure.explanation() for measure in measures}, **(told or {})},
         versions={
             "isoscope": __version__,
             "python": platform.python_version(),

@@ -12,20 +12,12 @@ Bar = Callable[[str], AbstractContextManager[Progress]]
 """From the name of a piece of work to a context that gives its progress."""
 
 
-def _unseen(work: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
-
-
-def _unheard(note: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Telling:
     """A bar for each piece of work, and what is done with a note; both are silent by default."""
 
-    bar: Bar = _unseen
-    note: Callable[[str], None] = _unheard
+    bar: Bar = lambda work: nullcontext(lambda done, total: None)
+    note: Callable[[str], None] = lambda note: None
 
 
 SILENT = Telling()

@@ -16,8 +16,17 @@ MARKS = ("circle", "square", "diamond")
 DASHES = ("solid", "dash", "dot")  # when colours come again, marks and dashes do not
 MOST_TICKS = 8
 LAYER = "layer"
-Style = Literal["line", "curve", "dots", "thin", "steps", "band", "arrow"]
-_PENS = {"line": 2.0, "curve": 2.0, "dots": 0.0, "thin": 1.0, "steps": 1.6, "band": 0.0, "arrow": 1.8}
+Style = Literal["line", "curve", "dots", "thin", "steps", "band", "arrow", "stack"]
+_PENS = {
+    "line": 2.0,
+    "curve": 2.0,
+    "dots": 0.0,
+    "thin": 1.0,
+    "steps": 1.6,
+    "band": 0.0,
+    "stack": 0.0,
+    "arrow": 1.8,
+}
 _DOTS = {"curve": 6.0, "dots": 6.0}
 
 
@@ -36,8 +45,8 @@ class Series:
 
     `x` are numbers, names for places side by side, or None for a gap. A `curve` always has dots, a
     `line` only with intervals; `steps` is the outline of a histogram, a `band` the area from low to
-    high. Intervals lie along y, or `across`; `shaded` ones are a pale band in print and told on hover
-    on the page. `ids` is what a script knows points by.
+    high, a `stack` bars of height y on each `base`. Intervals lie along y, or `across`; `shaded` ones are a
+    pale band in print and told on hover on the page. `ids` is what a script knows points by.
     """
 
     name: str
@@ -62,6 +71,7 @@ class Series:
     keyed: bool = True
     steps: Sequence[int] = ()
     ids: Sequence[Sequence[object]] = ()
+    base: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         rest = (self.low, self.high, self.told, self.steps, self.ids)
@@ -134,7 +144,7 @@ class Map:
 
     `bar` are the ticks of the colour bar. `told` is hover text per cell, else `pattern` that of all,
     with `text` for a cell's. Before the lines in `cuts` a gap is drawn; `meta` is for the page's
-    scripts.
+    scripts. Of cells that number `classes` each has a name and a colour.
     """
 
     x: Sequence[float | str]
@@ -152,11 +162,13 @@ class Map:
     apart: bool = False
     cuts: Sequence[int] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
+    classes: Mapping[str, Pair] = field(default_factory=dict)
 
     @property
     def stops(self) -> tuple[Pair, ...]:
         """The colours from `low` to `high`."""
-        return SIGNED if self.signed else AMOUNT
+        classes = (*self.classes.values(), *self.classes.values())[: max(2, len(self.classes))]
+        return classes or (SIGNED if self.signed else AMOUNT)
 
 
 @dataclass(frozen=True)

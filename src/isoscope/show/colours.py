@@ -22,6 +22,19 @@ MODELS: tuple[Pair, ...] = (
 MEASURES = MODELS[2:5]
 """For measures in one panel, so that none has the colour of the first or second model beside it."""
 
+PARTS: dict[str, Pair] = {
+    "position": ("#1f3f6e", "#a9cdf5"), "key": ("#d65f06", "#f08a3c"),
+    "query position": ("#3a99d2", "#2477b1"), "content": ("#8a2fc4", "#cf3df5"),
+    "mixed": ("#8a9097", "#8f959b"), "no shares": GRID,
+}  # fmt: skip
+"""Parts of attention scores, in their order; every kind of colour vision tells them apart."""
+
+CURVES = {
+    "without key": PARTS["key"], "without position and query position": PARTS["position"],
+    "without position and key": MODELS[3], "content alone": PARTS["content"], "without a random vector": SOFT,
+}  # fmt: skip
+"""Of curves that have a colour of their own, by their names."""
+
 AMOUNT: tuple[Pair, ...] = (
     ("#f1f5f9", "#1f2730"), ("#c3d8eb", "#1f435f"), ("#83b1d9", "#2a6a9b"), ("#3a7fb9", "#56a0d6"),
     ("#0d3f75", "#cfe8ff"),

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pandas as pd
 
 from isoscope.formatting import listed, short
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 
 _AFTER_LAYERS = ("output", "cloud")
 PLACES = ("layer", *_AFTER_LAYERS)
@@ -55,14 +55,6 @@ class SiteReading(Reading):
         """The null; 0 where there is none."""
         return self.null if math.isfinite(self.null) else 0.0
 
-    def over(self, other: Reading) -> bool:
-        """Whether the whole interval lies above that of another reading; False where either has none."""
-        return self.low > other.high
-
-    def apart(self, other: Reading) -> bool:
-        """Whether the two intervals do not overlap; False where either reading has none."""
-        return self.low > other.high or self.high < other.low
-
 
 def read(rows: pd.DataFrame) -> list[SiteReading]:
     """Every row: by model in order of appearance, step, attention last, place, and then as the rows are."""
@@ -94,6 +86,7 @@ def _reading(record: Mapping[str, object], ambiguous: set[str], deepest: int) ->
         _number(record.get("p")), about=_text(record.get("about")), measure=str(record["measure"]),
         model=f"{model}@{revision}" if model in ambiguous and revision else model, kind=kind,
         step=_whole(record["step"]), layer=layer, head=_whole(record["head"]),
+        influence=moved if isinstance(moved := record.get("influence"), Influence) else None,
         place=layer if kind in LAYERED and layer is not None else deepest + 1 + after,
     )  # fmt: skip
 

@@ -8,16 +8,15 @@ again with a_ij taken away. The layer's input is left as it is: a local counterf
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-import torch
 from torch import Tensor
 
 from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import SPLIT
 from isoscope.kernels.row_totals.totals import split_totals
-from isoscope.stats.heads import Positions, members
-from isoscope.stats.rows import Rows
+from isoscope.stats.heads import Positions
+from isoscope.stats.rows import Rows, beside, merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +33,17 @@ class Counterfact:
     random: AttentionRows
     drift_variance: Tensor
     behind: Tensor
+
+    def of_site(self, number: int) -> Counterfact:
+        """One site of several that stand on an axis in front."""
+        rows = (
+            AttentionRows(**{name: each[number] for name, each in vars(of).items()})
+            for of in (self.rows, self.without, self.random)
+        )
+        whole, without, random = rows
+        return Counterfact(
+            whole, self.positions, without, random, self.drift_variance[number], self.behind[number]
+        )
 
 
 @dataclass(frozen=True)
@@ -63,24 +73,16 @@ class Counterfactual:
             rows=Rows.of_rows(seen.rows, where),
             without=Rows.of_rows(seen.without, where),
             random=Rows.of_rows(seen.random, where),
-            **dict(zip(SPLIT, members(where.key) @ split, strict=True)),
+            **dict(zip(SPLIT, where.member @ split, strict=True)),
         )
 
     def merge(self, other: Self) -> Self:
         """The record of both streams, under one mean query."""
-        joined: dict[str, Any] = {}
-        for name, mine in vars(self).items():
-            its = getattr(other, name)
-            joined[name] = mine.merge(its) if isinstance(mine, Rows) else mine + its
-        return type(self)(**joined)
+        return merged(self, other)
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""
-        joined: dict[str, Any] = {}
-        for name, mine in vars(self).items():
-            its = getattr(other, name)
-            joined[name] = mine.beside_heads(its) if isinstance(mine, Rows) else torch.cat([mine, its], 1)
-        return type(self)(**joined)
+        return beside(self, other)
 
     @staticmethod
     def size(width: int, parts: int) -> int:

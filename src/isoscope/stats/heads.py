@@ -18,10 +18,26 @@ NOWHERE = 2**63 - 1  # the place of a position that does not count
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Which positions count [b, t], and the key [b] of every sequence: the same for all layers of a batch."""
+    """Which positions count [b, t], and the key [b] of every sequence: the same for all layers of a batch.
+
+    `units` [b] are the hashes of what the sequences were cut from, of which `joint` share theirs with others;
+    None where every sequence stands alone.
+    """
 
     counts: Tensor
     key: Tensor
+    units: Tensor | None = None
+    joint: int = 0
+
+    @property
+    def unit(self) -> Tensor:
+        """The hash of the unit of every sequence, [b]."""
+        return self.key if self.units is None else self.units
+
+    @cached_property
+    def member(self) -> Tensor:
+        """Which group every sequence belongs to, [G, b] of 0 and 1."""
+        return (torch.arange(GROUPS, device=self.unit.device)[:, None] == self.unit % GROUPS).double()
 
     @cached_property
     def by_place(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -40,8 +56,8 @@ class Heads:
     """Rows [b, h, t] with their positions; those of k sites, of the same positions, have an axis in front.
 
     `query` [b, h, t, e] and `keys` [b, g, s, e] are there where the model shows them, with the positions of
-    keys; `unrotated` are the queries before rotary position, where there is one and they can be had. `mass`
-    [b, h, t] is what the weights of a row add up to, where they are no softmax.
+    keys; `unrotated` and `unrotated_keys` are before rotary position, where there is one and they can be had.
+    `mass` [b, h, t] is what the weights of a row add up to, where they are no softmax.
     """
 
     rows: AttentionRows
@@ -51,6 +67,7 @@ class Heads:
     keys: Tensor | None = None
     key_positions: Positions | None = None
     mass: Tensor | None = None
+    unrotated_keys: Tensor | None = None
 
     @property
     def counts(self) -> Tensor:
@@ -63,22 +80,16 @@ class Heads:
         return self.positions.key
 
 
-def members(key: Tensor) -> Tensor:
-    """Which group every sequence belongs to, [..., G, b] of 0 and 1, from keys [..., b]."""
-    groups = torch.arange(GROUPS, device=key.device)[:, None]
-    return (groups == (key % GROUPS)[..., None, :]).double()
-
-
-def row_sums(values: Sequence[Tensor], where: Tensor, key: Tensor) -> Tensor:
+def row_sums(values: Sequence[Tensor], where: Tensor, member: Tensor) -> Tensor:
     """Σ over the rows `where` [b, h, t] of each of `values` [b, h, t], by group of sequences, [v, G, h].
 
     A value that is not finite is left out.
     """
     each = torch.stack([torch.where(where & x.isfinite(), x, 0).sum(2, dtype=torch.float64) for x in values])
-    return group_sums(each.transpose(0, 1), key).transpose(0, 1).contiguous()
+    return group_sums(each.transpose(0, 1), member).transpose(0, 1).contiguous()
 
 
-def group_sums(each: Tensor, key: Tensor) -> Tensor:
+def group_sums(each: Tensor, member: Tensor) -> Tensor:
     """The sum over the sequences of each group of `each` [b, …], [G, …]."""
-    flat = each.double().reshape(len(key), prod(each.shape[1:]))
-    return (members(key) @ flat).reshape(GROUPS, *each.shape[1:])
+    flat = each.double().reshape(member.shape[-1], prod(each.shape[1:]))
+    return (member @ flat).reshape(GROUPS, *each.shape[1:])

@@ -1,9 +1,11 @@
 """95 % intervals by the jackknife that leaves out a group of whole sequences at a time.
 
-Groups differ in size, so the unequal form is used (Busing, Meijer & van der Leeden 1999), with the t
-quantile of G−1 degrees, G the number of groups of equal size that would weigh the same: with G all groups,
-ragged sequences cover .82 to .88 instead of .95. Fewer than 8 sequences give none: the quantile would be
-a guess about tails. Intervals of many numbers over the same groups are taken at once.
+Groups differ in size, so the unequal form is used (Busing, Meijer & van der Leeden 1999), with the t quantile
+of G−1 degrees, G the number of groups of equal size that would weigh the same: with G all groups, ragged
+sequences cover .82 to .88 instead of .95. Fewer than 8 sequences give none: the quantile would be a guess
+about tails. Sequences that share a unit, such as a document, are in one group. How many units there are is
+then not known, since those of a unit may come in different batches, and 8 groups are asked for. Intervals of
+many numbers over the same groups are taken at once.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ Array = NDArray[np.float64]
 LEAST_SEQUENCES, LEAST_GROUPS = 8, 5
 LEVEL = 0.95
 FEW = f"no interval: fewer than {LEAST_SEQUENCES} different sequences"
+FEW_UNITS = f"no interval: fewer than {LEAST_SEQUENCES} groups of documents"
 quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # 0/0 is NaN, and who reads it says why
 
 
@@ -71,6 +74,7 @@ class Groups:
     used: NDArray[np.bool_]  # [G, m] whether leaving it out leaves something, and something else
     odds: Array  # [G, m] 1/s − 1
     weight: Array  # [G, m] 1/(odds·K), K the number of groups used; 0 where it is not
+    degrees: Array  # [m] of t
     quantile: Array  # [m]
 
     @classmethod
@@ -80,13 +84,27 @@ class Groups:
 
     @quiet
     def error(self, found: Array) -> Array:
-        """The standard error [m] of a number, given it over all groups and without each: [1 + G, m].
+        """The standard error [m] of a number, given it over all groups and without each: [1 + G, m]."""
+        apart = self._apart(found)
+        return np.sqrt((self.weight * apart * apart).sum(0))
 
-        With d what leaving out a group changes, its pseudo-value lies Σ(1 − s)d − (1/s − 1)d from their mean.
+    @quiet
+    def moves(self, found: Array) -> tuple[float, float, Array]:
+        """Of [1 + G] or [1 + G, 1]: the number, the degrees of t, and by how much each group moves it [G].
+
+        The sum of the squares is the squared standard error.
+        """
+        each = (np.sqrt(self.weight) * self._apart(found)).ravel()
+        return float(found.ravel()[0]), float(self.degrees.ravel()[0]), each
+
+    def _apart(self, found: Array) -> Array:
+        """How far each group's pseudo-value lies from their mean.
+
+        With d what leaving out a group changes, that is Σ(1 − s)d − (1/s − 1)d.
         """
         pulled = np.where(self.used, self.odds * (found[1:] - found[0]), 0)
-        apart = (pulled / (self.odds + 1)).sum(0) - pulled
-        return np.sqrt((self.weight * apart * apart).sum(0))
+        apart: Array = (pulled / (self.odds + 1)).sum(0) - pulled
+        return apart
 
     def interval(self, found: Array) -> tuple[Array, Array]:
         """The ends of the interval, [m] each, of a number over all groups and without each: [1 + G, m]."""
@@ -118,14 +136,23 @@ def _weighed(sizes: bytes, shape: tuple[int, ...]) -> Groups:
     equal_groups = square.sum(0) ** 2 / (square * square).sum(0)
     degrees = np.where(number < 2, np.nan, np.maximum(equal_groups - 1, 1))
     quantile = np.asarray(special.stdtrit(degrees, (1 + LEVEL) / 2), np.float64)
-    return Groups(used, odds, used / (odds * number), quantile)
+    return Groups(used, odds, used / (odds * number), degrees, quantile)
 
 
-def enough(sequences: Tensor | Array) -> bool:
-    """Whether the groups [G] hold sequences enough for an interval; equal sequences share a group."""
-    return bool(have_enough(sequences))
+def enough(sequences: Tensor | Array, joint: Tensor | float = 0) -> bool:
+    """Whether the groups [G] hold units enough for an interval; equal sequences share a group.
+
+    `joint` is how many sequences share their unit with others.
+    """
+    return bool(have_enough(sequences, joint))
 
 
-def have_enough(sequences: Any) -> Any:
-    """The same of many clouds at once, [G, m] to [m]."""
-    return (sequences.sum(0) >= LEAST_SEQUENCES) & ((sequences > 0).sum(0) >= LEAST_GROUPS)
+def few(joint: Tensor | float) -> str:
+    """Why there is no interval, where `joint` sequences share their unit with others."""
+    return FEW_UNITS if joint > 0 else FEW
+
+
+def have_enough(sequences: Any, joint: Tensor | float = 0) -> Any:
+    """Whether the groups of many clouds side by side hold enough, [G, m] to [m]."""
+    groups = (sequences > 0).sum(0)
+    return ((groups if joint > 0 else sequences.sum(0)) >= LEAST_SEQUENCES) & (groups >= LEAST_GROUPS)

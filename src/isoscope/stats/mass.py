@@ -20,6 +20,7 @@ class Mass:
     sequences: Tensor  # [G] with at least one row
     count: Tensor  # [G, h] rows
     mass: Tensor  # [G, h] Σ_j w_ij
+    joint: Tensor  # [] sequences that share their unit with others
 
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
@@ -27,8 +28,10 @@ class Mass:
         if seen.mass is None:
             raise ValueError("attention that is a softmax adds up to one and has no record of it")
         rows = seen.counts[:, None] & seen.mass.isfinite() & seen.rows.lse.isfinite()
-        count, mass = row_sums((torch.ones_like(seen.mass), seen.mass), rows, seen.key)
-        return cls(group_sums(rows.any(-1).any(-1).double(), seen.key), count, mass)
+        where = seen.positions
+        count, mass = row_sums((torch.ones_like(seen.mass), seen.mass), rows, where.member)
+        there = group_sums(rows.any(-1).any(-1).double(), where.member)
+        return cls(there, count, mass, mass.new_full((), where.joint))
 
     def merge(self, other: Self) -> Self:
         """Add field by field."""
@@ -40,6 +43,7 @@ class Mass:
             torch.maximum(self.sequences, other.sequences),
             torch.cat([self.count, other.count], -1),
             torch.cat([self.mass, other.mass], -1),
+            torch.maximum(self.joint, other.joint),
         )
 
     @staticmethod

@@ -6,6 +6,7 @@ when the mean is large: 1.4 % off in float32 at a mean of 100 spreads, useless a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -89,6 +90,19 @@ class Moments:
             return self._spread_and_extent[1]
         mean = self.whole.mean[0]
         return _sound(torch.linalg.eigvalsh(self._centred + self.n * torch.outer(mean, mean)))
+
+    @cached_property
+    def noise(self) -> float:
+        """1/ν, ν the degrees of freedom of a Gaussian covariance that is as noisy; NaN of one part.
+
+        The noise of S, E tr S² − tr Σ² = ((tr Σ)² + tr Σ²)/ν, shows in the difference of two halves' S.
+        """
+        if len(self.count) < 2 or float(self.count.min()) < 2:
+            return math.nan
+        first, second = self.scatter / self.count[:, None, None]
+        apart = float((first - second).square().sum() * self.count.prod()) / self.n**2
+        size = float(first.trace() * second.trace() + (first * second).sum())
+        return apart / size if size > 0 else math.nan
 
     @property
     def _centred(self) -> Tensor:

@@ -1,11 +1,11 @@
 """Where the vectors of a batch come from: their sequences, a key for each, a place for every vector.
 
-The key is a hash of the sequence's content and the seed. It decides the jackknife group and the half a
-sequence falls into; with the position it makes a vector's place, by which samples are drawn. So all of
-them are the same whatever the batch size or the order of the data, and a place is the same in every layer.
-It is the same at every site a batch passes, so it is worked out once a batch; how vectors lie in their
-sequences (`Layout`), once for all batches that are cut alike. What is chosen by keys is chosen on the CPU,
-where they are, and sent: a GPU is never waited for.
+The key is a hash of the sequence's content and the seed; with the position it makes a vector's place, by
+which samples are drawn. The unit of a sequence, such as its document, decides its jackknife group and its
+half; a sequence without a unit is one by its key. So all of them are the same whatever the batch size or the
+order of the data, and a place is the same in every layer. It is the same at every site a batch passes, so it
+is worked out once a batch; how vectors lie in their sequences (`Layout`), once for all batches that are cut
+alike. What is chosen by keys is chosen on the CPU, where they are, and sent: a GPU is never waited for.
 """
 
 from __future__ import annotations
@@ -90,13 +90,15 @@ class Places:
     """Where the n vectors of a batch come from.
 
     `keys` [s] are the hashes of the sequences, on the CPU; where every vector stands alone, one a vector.
-    `token` [n] is the token each stands for, where it stands for one, on the CPU.
+    `token` [n] is the token each stands for, where it stands for one, on the CPU. `units` [s] are the hashes
+    of what the sequences were cut from, on the CPU; None where every sequence stands alone.
     """
 
     layout: Layout
     keys: Tensor
     token: Tensor | None = None
     share: float = 1.0  # of the vectors, that covariances are made of
+    units: Tensor | None = None
 
     @classmethod
     def of(
@@ -107,12 +109,14 @@ class Places:
         *,
         position: Tensor | None = None,
         token: Tensor | None = None,
+        units: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> Places:
         """`position` [n] tells the vectors of a sequence apart; without it they are numbered as they come."""
         device = torch.device(device)
         layout = Layout.of(n, sequence, len(key), position, device)
-        return cls(layout, key.cpu(), None if token is None else token.cpu())
+        token, units = (None if each is None else each.cpu() for each in (token, units))
+        return cls(layout, key.cpu(), token, units=units)
 
     def __len__(self) -> int:
         return len(self.layout.position)
@@ -149,14 +153,25 @@ class Places:
             None if sequence is None else sequence[rows],
             own[rows] if sequence is None else self.keys,
             position=place[rows],
+            units=self.units if self.units is None or sequence is not None else self.units[rows],
             device=device,
         )
         return sent(rows, device), places
 
     @cached_property
+    def unit(self) -> Tensor:
+        """The hash of the unit of every sequence, [s]."""
+        return self.key if self.units is None else sent(self.units, self.layout.device)
+
+    @cached_property
+    def joint(self) -> int:
+        """How many sequences share their unit with others."""
+        return 0 if self.units is None else int((self.units != self.keys).sum())
+
+    @cached_property
     def group(self) -> Tensor:
         """The jackknife group of every sequence, [s]."""
-        return self.key % GROUPS
+        return self.unit % GROUPS
 
     @cached_property
     def member(self) -> Tensor:
@@ -165,7 +180,7 @@ class Places:
 
     def part(self, parts: int) -> Tensor:
         """Which of `parts` (1 or 2) each sequence falls into, [s]; chosen apart from the groups."""
-        return (self.key // GROUPS) % parts
+        return (self.unit // GROUPS) % parts
 
     def part_of_chunks(self, parts: int) -> Tensor:
         """Which of `parts` every chunk of rows belongs to, [parts, c] of 0 and 1."""
@@ -183,7 +198,8 @@ class Places:
     @cached_property
     def by_half(self) -> tuple[Tensor, int]:
         """The rows of the first half of the sequences, then of the second, and how many the first has."""
-        part, sequence = (self.keys // GROUPS) % 2, self.layout.sequence
+        units, sequence = self.keys if self.units is None else self.units, self.layout.sequence
+        part = (units // GROUPS) % 2
         part = part if sequence is None else part[sequence]
         return sent(part.argsort(stable=True), self.layout.device), int((part == 0).sum())
 

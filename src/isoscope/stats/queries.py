@@ -16,7 +16,7 @@ from torch import Tensor
 
 from isoscope.kernels.head_sums.totals import VectorTotals, at_least_single, vector_totals
 from isoscope.stats.base import added
-from isoscope.stats.heads import Heads, members
+from isoscope.stats.heads import Heads, Positions
 from isoscope.stats.seen import GROUPS
 from isoscope.stats.sums import Sums
 
@@ -33,10 +33,12 @@ class HeadSums:
     total_squared: Tensor  # [G, h]
     counted_total: Tensor  # [h, e]
     norms: Tensor  # [G, h]
+    joint: Tensor  # []
 
     @classmethod
-    def of(cls, count: Tensor, squared: Tensor, norms: Tensor, total: Tensor, member: Tensor) -> HeadSums:
+    def of(cls, count: Tensor, squared: Tensor, norms: Tensor, total: Tensor, where: Positions) -> HeadSums:
         """From how many vectors each sequence has, Σ‖x‖², Σ‖x‖ [..., b, h] and Σx [..., b, h, e]."""
+        member = where.member[:, : count.shape[-2]]
         numbers = torch.stack([count, (count > 0).double(), squared, count**2, (total**2).sum(-1), norms], -3)
         sums = (member[..., None, :, :] @ numbers).unbind(-3)
         return cls(
@@ -48,6 +50,7 @@ class HeadSums:
             total_squared=sums[4],
             counted_total=(total * count[..., None]).sum(-3),
             norms=sums[5],
+            joint=total.new_full(count.shape[:-2], where.joint),
         )
 
     def merge(self, other: HeadSums) -> HeadSums:
@@ -59,8 +62,9 @@ class HeadSums:
         joined = {
             name: torch.cat([getattr(self, name), getattr(other, name)], 0 if name == "counted_total" else 1)
             for name in (field.name for field in fields(self))
+            if name != "joint"
         }
-        return HeadSums(**joined)
+        return HeadSums(**joined, joint=torch.maximum(self.joint, other.joint))
 
     @cached_property
     def sums(self) -> Sums:
@@ -75,12 +79,13 @@ class HeadSums:
     def effective_count(self) -> Tensor:
         """The spread of the vectors about their mean over the variance of that mean, [h].
 
-        That variance comes from the spread between sequences, as in `LeftOut.noise`; NaN with one sequence.
+        That variance comes from the spread between units, as in `LeftOut.noise`; NaN with one unit.
         """
-        count, sequences, mean = self.count.sum(0), self.sequences.sum(0), self.mean
+        of = self.sums.by_unit
+        count, sequences, mean = self.count.sum(0), of.sequences.sum(0), self.mean
         square = (mean**2).sum(-1)
-        apart = self.total_squared.sum(0) - 2 * (mean * self.counted_total).sum(-1)
-        apart = (apart + square * self.count_squared.sum(0)).clamp_min(0)
+        apart = of.total_squared.sum(0) - 2 * (mean * of.counted_total).sum(-1)
+        apart = (apart + square * of.count_squared.sum(0)).clamp_min(0)
         noise = torch.where(sequences > 1, apart / count**2 * sequences / (sequences - 1), nan)
         return (self.squared.sum(0) / count - square) / noise
 
@@ -94,29 +99,32 @@ class Queries:
     query_unit: HeadSums
     key_unit: HeadSums
     unrotated: HeadSums  # queries before rotary position
+    unrotated_key: HeadSums
 
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
         """Fold one batch."""
-        query, keys, key_positions, member = seen.query, seen.keys, seen.key_positions, members(seen.key)
+        query, keys, key_positions, where = seen.query, seen.keys, seen.key_positions, seen.positions
         if query is None or keys is None or key_positions is None:
             none = seen.counts.new_zeros(0, seen.rows.visible.shape[1], 0, 1, dtype=torch.float64)
-            turned = before = held = vector_totals(none, seen.counts[:0, :0])
-            member = member[:, :0]
+            turned = before = held = held_before = vector_totals(none, seen.counts[:0, :0])
         else:
             turned = vector_totals(query, seen.counts)
             before = turned if seen.unrotated is None else vector_totals(seen.unrotated, seen.counts)
-            held = vector_totals(keys, key_positions.counts)
+            held = held_before = vector_totals(keys, key_positions.counts)
+            if seen.unrotated_keys is not None:
+                held_before = vector_totals(seen.unrotated_keys, key_positions.counts)
 
         def sums(of: VectorTotals) -> HeadSums:
-            return HeadSums.of(of.count, of.squares, of.norms, of.total, member)
+            return HeadSums.of(of.count, of.squares, of.norms, of.total, where)
 
         def directions(of: VectorTotals) -> HeadSums:
-            return HeadSums.of(of.pointing, of.pointing, of.pointing, of.unit, member)
+            return HeadSums.of(of.pointing, of.pointing, of.pointing, of.unit, where)
 
         return cls(
             sums(turned), sums(held), directions(turned), directions(held),
             sums(turned) if before is turned else sums(before),
+            sums(held) if held_before is held else sums(held_before),
         )  # fmt: skip
 
     def merge(self, other: Self) -> Self:
@@ -130,13 +138,18 @@ class Queries:
 
     @staticmethod
     def size(width: int, parts: int) -> int:
-        """Bytes: five sums per group."""
-        return 8 * width * 5 * (GROUPS + 1)
+        """Bytes: six sums per group."""
+        return 8 * width * 6 * (GROUPS + 1)
 
     @property
     def mean_query(self) -> Tensor:
         """The mean query of each head before rotary position, [h, e]."""
         return self.unrotated.mean
+
+    @property
+    def mean_key(self) -> Tensor:
+        """The mean key of each key head before rotary position, [g, e]."""
+        return self.unrotated_key.mean
 
     @property
     def behind_mean(self) -> Tensor:

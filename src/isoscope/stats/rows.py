@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,13 +13,16 @@ from isoscope.geometry.attention import AttentionRows
 from isoscope.kernels.row_totals.names import LOWEST, TOTALS
 from isoscope.kernels.row_totals.totals import row_totals
 from isoscope.stats.base import added
-from isoscope.stats.heads import Heads, Positions, members
+from isoscope.stats.heads import Heads, Positions
 from isoscope.stats.seen import GROUPS
+
+_OF_DATA = ("sequences", "joint")  # what is not of single heads
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Each field [G, h], a sum over rows, unless said otherwise.
+    """Each field [G, h], a sum over rows, unless said otherwise. `joint` sequences share their unit.
 
     A row that sees no key, or whose scores are not finite, is counted and left out.
     """
@@ -39,6 +43,7 @@ class Rows:
     score: Tensor  # [h] the largest score
     unseeing: Tensor  # [h] rows that see no key
     not_finite: Tensor  # [h] rows whose scores are not finite
+    joint: Tensor  # []
 
     @classmethod
     def of(cls, seen: Heads, parts: int = 2) -> Self:
@@ -49,13 +54,14 @@ class Rows:
     def of_rows(cls, rows: AttentionRows, where: Positions) -> Self:
         """Fold the rows of one batch."""
         each, score = row_totals(rows, where.counts)
-        member = members(where.key)
+        member = where.member
         sums = dict(zip(TOTALS, member @ each, strict=True))
         lost = {name: sums.pop(name).sum(-2) for name in ("unseeing", "not_finite")}
         there = (each[0] > 0).any(-1).double()
         empty = torch.full_like(sums["count"][..., 0, :], LOWEST)
         highest = score.amax(-2) if score.shape[-2] else empty
-        return cls(sequences=there @ member.T, score=highest, **sums, **lost)
+        joint = there.new_full(there.shape[:-1], where.joint)
+        return cls(sequences=there @ member.T, score=highest, joint=joint, **sums, **lost)
 
     def merge(self, other: Self) -> Self:
         """Add field by field; of the scores, the larger."""
@@ -63,10 +69,35 @@ class Rows:
 
     def beside_heads(self, other: Self) -> Self:
         """The heads of another attention of the same block, after those of this one."""
-        joined = {name: torch.cat([mine, getattr(other, name)], -1) for name, mine in vars(self).items()}
-        return type(self)(**joined | {"sequences": torch.maximum(self.sequences, other.sequences)})
+        of_data = {name: torch.maximum(getattr(self, name), getattr(other, name)) for name in _OF_DATA}
+        joined = {
+            name: torch.cat([mine, getattr(other, name)], -1)
+            for name, mine in vars(self).items()
+            if name not in _OF_DATA
+        }
+        return type(self)(**joined, **of_data)
 
     @staticmethod
     def size(width: int, parts: int) -> int:
         """Bytes, for heads of 64 dimensions."""
         return 8 * 15 * GROUPS * max(1, width // 64)
+
+
+def merged(one: R, other: R) -> R:
+    """Two records of `Rows` and sums as one."""
+    return _field_by_field(one, other, Rows.merge, torch.add)
+
+
+def beside(one: R, other: R) -> R:
+    """The heads of two records of `Rows` and sums, side by side."""
+    return _field_by_field(one, other, Rows.beside_heads, lambda mine, its: torch.cat([mine, its], -1))
+
+
+def _field_by_field(
+    one: R, other: R, of_rows: Callable[[Rows, Rows], Rows], of_sums: Callable[[Tensor, Tensor], Tensor]
+) -> R:
+    joined: dict[str, Any] = {}
+    for name, mine in vars(one).items():
+        its = getattr(other, name)
+        joined[name] = of_rows(mine, its) if isinstance(mine, Rows) else of_sums(mine, its)
+    return type(one)(**joined)

@@ -51,10 +51,12 @@ class Vectors:
         *,
         position: Tensor | None = None,
         token: Tensor | None = None,
+        units: Tensor | None = None,
     ) -> Vectors:
         """Take vectors as they come; `position` [n] tells those of a sequence apart."""
+        device = home(points.device)
         places = Places.of(
-            len(points), sequence, key, position=position, token=token, device=home(points.device)
+            len(points), sequence, key, position=position, token=token, units=units, device=device
         )
         return cls.at(points, places)
 

@@ -1,9 +1,11 @@
 """Sums of vectors by group of sequences, and the two readings that need no pair to be formed.
 
-Both the mean cosine and the squared drift are means of inner products over pairs. Over all pairs it is
-(‖Σx‖² − Σ‖x‖²)/(n(n−1)); over pairs from different sequences, which is unbiased when vectors of
-one sequence depend on each other, (‖ΣX_s‖² − Σ‖X_s‖²)/(n² − Σn_s²), X_s the sum over sequence s. The
-sums of several clouds may stand side by side, an axis more after the groups: they are read all at once.
+Both the mean cosine and the squared drift are means of inner products over pairs. Over all pairs it is (‖Σx‖²
+− Σ‖x‖²)/(n(n−1)); over pairs from different sequences, which is unbiased when vectors of one sequence depend
+on each other, (‖ΣX_s‖² − Σ‖X_s‖²)/(n² − Σn_s²), X_s the sum over sequence s. Where sequences share a unit,
+such as a document, pairs are from different groups of units, X_g in place of X_s: a unit may be spread over
+batches, and its sum is not kept. The sums of several clouds may stand side by side, an axis more after the
+groups: they are read all at once.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isoscope.stats.base import added
-from isoscope.stats.intervals import Array, Groups, array, have_enough, left, product, quiet
+from isoscope.stats.intervals import Array, Groups, array, few, have_enough, left, product, quiet
 from isoscope.stats.seen import GROUPS, Places, Vectors
 
 
@@ -32,6 +34,7 @@ class Sums:
     count_squared: Tensor  # [G] Σ_s n_s²
     total_squared: Tensor  # [G] Σ_s ‖X_s‖²
     counted_total: Tensor  # [d] Σ_s n_s·X_s
+    joint: Tensor  # [] sequences that share their unit with others
 
     @classmethod
     def of(cls, seen: Vectors) -> Sums:
@@ -46,8 +49,9 @@ class Sums:
     @classmethod
     def _of(cls, where: Places, count: Tensor, squared: Tensor, total: Tensor) -> Sums:
         """From how many there are of each label, Σ‖x‖² and Σx."""
+        joint = total.new_full(count.shape[:-1], where.joint)
         if where.sequence is None:  # labels are groups already, and every vector is a sequence
-            return cls(count, count, total, squared, count, squared, total.sum(-2))
+            return cls(count, count, total, squared, count, squared, total.sum(-2), joint)
         each = torch.stack([count, (count > 0).double(), squared, count**2, (total**2).sum(-1)], -2)
         counts, sequences, squares, count_squared, total_squared = (each @ where.member.T).unbind(-2)
         return cls(
@@ -58,6 +62,7 @@ class Sums:
             count_squared=count_squared,
             total_squared=total_squared,
             counted_total=(count[..., None] * total).sum(-2),
+            joint=joint,
         )
 
     @classmethod
@@ -66,7 +71,7 @@ class Sums:
         member = (torch.arange(GROUPS, device=key.device)[:, None] == key % GROUPS).double()
         vectors = vectors.double()
         total, count, squared = member @ vectors, member.sum(1), member @ (vectors**2).sum(1)
-        return cls(count, count, total, squared, count, squared, total.sum(0))
+        return cls(count, count, total, squared, count, squared, total.sum(0), total.new_zeros(()))
 
     def merge(self, other: Sums) -> Sums:
         """Add field by field."""
@@ -82,10 +87,28 @@ class Sums:
         """x̄, [d]."""
         return self.total.sum(0) / self.count.sum(0)[..., None]
 
+    @property
+    def by_unit(self) -> Sums:
+        """The sums with groups in place of sequences where some share a unit."""
+        if not self.joint > 0:
+            return self
+        count, total = self.count, self.total
+        counted = (count[..., None] * total).sum(0)
+        return Sums(
+            count,
+            (count > 0).double(),
+            total,
+            self.squared,
+            count**2,
+            (total**2).sum(-1),
+            counted,
+            self.joint,
+        )
+
     @cached_property
     def left_out(self) -> LeftOut:
-        """The same as readings take it."""
-        return LeftOut.of(self)
+        """What readings take from the sums."""
+        return LeftOut.of(self.by_unit)
 
 
 @dataclass(frozen=True)
@@ -96,7 +119,8 @@ class LeftOut:
     """
 
     n: Array  # [m] vectors
-    enough: NDArray[np.bool_]  # [m] whether there are sequences enough for an interval
+    enough: NDArray[np.bool_]  # [m] whether there are units enough for an interval
+    few: str  # what is said where there are not
     groups: Groups
     count: Array  # [1 + G, m]
     length: Array  # [m] ‖x̄‖
@@ -110,8 +134,8 @@ class LeftOut:
     def of(cls, sums: Sums) -> LeftOut:
         """Read the sums.
 
-        The noise is the spread of the sequences' sums about their mean, over n²; NaN with one sequence, whose
-        spread cannot be seen.
+        The noise is the spread of the units' sums about their mean, over n²; NaN with one unit, whose spread
+        cannot be seen.
         """
         sequences, count, total = array(sums.sequences), left(sums.count), left(sums.total)
         count_squared, total_squared = left(sums.count_squared), left(sums.total_squared)
@@ -122,7 +146,8 @@ class LeftOut:
         spread = np.maximum(spread + (mean**2).sum(-1) * count_squared[0], 0)
         return cls(
             n=n,
-            enough=have_enough(sequences),
+            enough=have_enough(sequences, sums.joint),
+            few=few(sums.joint),
             groups=Groups.of(array(sums.count)),
             count=count,
             length=np.sqrt(size[0]) / n,

@@ -22,12 +22,14 @@ class PerSequence:
     sequences: Tensor  # [G]
     total: Tensor  # [G]
     null: Tensor  # [G]
+    joint: Tensor  # [] sequences that share their unit with others
 
     @classmethod
     def of(cls, value: Tensor, null: Tensor, known: Tensor, where: Places) -> PerSequence:
         """Sum over the sequences where the number is known."""
         each = torch.stack([known, value * known, null * known], -2)
-        return cls(*(each @ where.member.T).unbind(-2))
+        sequences, total, none = (each @ where.member.T).unbind(-2)
+        return cls(sequences, total, none, value.new_full(value.shape[:-1], where.joint))
 
     def merge(self, other: PerSequence) -> PerSequence:
         """Add field by field."""
@@ -47,7 +49,8 @@ class Within:
         """Fold one batch. The mean of cos(x, X_s) over a sequence is X_s·Σû over ‖X_s‖ and their number."""
         where, found = seen.places, seen.sums
         if where.sequence is None:  # every vector alone: nothing is inside
-            nothing = PerSequence(*(torch.zeros_like(found.count) for _ in range(3)))
+            none = torch.zeros_like(found.count)
+            nothing = PerSequence(none, none, none, none.sum(-1))
             return cls(found.count.sum(-1), nothing, nothing)
         count, pointing, squares, total = found.count, found.pointing, found.squares, found.total
         length = total.norm(dim=-1)

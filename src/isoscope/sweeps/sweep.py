@@ -1,8 +1,7 @@
 """A sweep: the checkpoints of a training are verified, then measured unit by unit, then read together.
 
-The run folder is the state of it. A unit is measured where it is not there, where it failed, or where the
-checkpoint is not what it was: what is there is not measured again. The checkpoints themselves are no part of
-the question, so that a sweep grows with its training.
+The run folder is its state: a unit is measured where it is not there, where it failed, or where the
+checkpoint is another now. Checkpoints are no part of the question: a sweep grows with its training.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from isoscope.sweeps.verify.verify import by_checkpoint
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.job import Asked, Job, Outcome
 from isoscope.sweeps.work.local import Event, Slot, Stopped, here, in_slots
-from isoscope.sweeps.work.unit import DIGEST, FAILED, fail
+from isoscope.sweeps.work.unit import DIGEST, FAILED, fail, measure_one
 
 _OF_NO_ROW = ("name", "opener", "device")  # what is asked and does not fix what rows say
 
@@ -63,23 +62,14 @@ def waiting(
     findings: Iterable[Finding],
 ) -> list[Job]:
     """A job for each checkpoint that the folder has not, that failed, or whose weights are others now."""
-    there = trajectory(folder).facts
-    said = by_checkpoint(findings)
-    jobs = [
-        Job(
-            str(folder.path),
-            asked,
-            checkpoint,
-            fingerprint=prints.get(checkpoint.name),
-            findings=tuple(said.get(checkpoint.name, ())),
-        )
-        for checkpoint in checkpoints
-    ]
-    return [job for job in jobs if _lacks(there.get(job.checkpoint.unit), job.fingerprint)]
-
-
-def _lacks(known: Mapping[str, object] | None, now: Fingerprint | None) -> bool:
-    return known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.identity)
+    there, said = trajectory(folder).facts, by_checkpoint(findings)
+    jobs = []
+    for checkpoint in checkpoints:
+        known, now = there.get(checkpoint.unit), prints.get(checkpoint.name)
+        if known is None or FAILED in known or (now is not None and known.get(DIGEST) != now.identity):
+            found = tuple(said.get(checkpoint.name, ()))
+            jobs.append(Job(str(folder.path), asked, checkpoint, fingerprint=now, findings=found))
+    return jobs
 
 
 def read_together(folder: RunFolder) -> None:
@@ -96,8 +86,6 @@ def measured(jobs: Sequence[Job], slots: Sequence[Slot], shelf: Shelf | None = N
     if slots:
         yield from in_slots(jobs, slots if shelf is None else [_supplied(slot, shelf) for slot in slots])
         return
-    from isoscope.sweeps.work.unit import measure_one
-
     alone = Slot(measure_one, lambda: None)
     yield from here(jobs, (alone if shelf is None else _supplied(alone, shelf)).measure)
 

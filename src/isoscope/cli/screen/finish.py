@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pandas as pd
 
 from isoscope.cli.screen import terminal
-from isoscope.kinds.measure.screen import measured
+from isoscope.kinds.measure.shown import measured
 from isoscope.kinds.report import screen_of, write
 from isoscope.kinds.screen import Screen, notes_of
 from isoscope.results.store import NotKeptError, RunFolder

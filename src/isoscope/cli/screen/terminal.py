@@ -58,10 +58,8 @@ def screen_width(*, stderr: bool = False) -> int:
 def show_json(told: Mapping[str, object]) -> None:
     """Print one JSON object; a table is a list of its lines, in which a missing number is null."""
 
-    def plain(value: object) -> object:
-        if isinstance(value, pd.DataFrame):
-            return json.loads(value.to_json(orient="records", double_precision=15))
-        raise TypeError(f"{type(value).__name__} is not JSON")
+    def plain(table: pd.DataFrame) -> object:
+        return json.loads(table.to_json(orient="records", double_precision=15))
 
     print(json.dumps(told, indent=1, default=plain))  # noqa: T201
 

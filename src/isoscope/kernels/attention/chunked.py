@@ -12,8 +12,10 @@ see and some do not are masked.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -82,12 +84,56 @@ def chunked_variants(
                 place = here.place if shift.shape[2] > 1 else (*here.place[:2], slice(None))
                 there = here._replace(shift=shift[place], base=x)
                 _add_up_shifted(there, names, Sums(*each[:, *here.place]), spare)
-            _add_up(x, here, asked[0], Sums(*sums[0][:, *here.place]), spare)
+            _add_up(x, here, asked[0], Sums(*sums[0][:, *here.place]), spare, partial(_scores, here, spare))
     visible = None if first is None else inputs.sees(first)
     summed = [(Sums(*each), names) for each, names in zip(sums, asked, strict=True)]
     rows = [_read(each, count, names, visible) for each, names in summed]
     variances = [_variance(each.shift, count, SHIFT_VARIANCE in names) for each, names in summed]
     return rows[0], tuple(map(Variant, rows[1:], variances[1:]))
+
+
+def chunked_parts(
+    inputs: AttentionInputs, mean: Tensor, means: Tensor, whole: bool
+) -> tuple[list[AttentionRows | None], Tensor]:
+    """What `part_rows` gives: rows without parts of their scores, and the variances of all parts.
+
+    The parts are products of the mean queries `mean` [b or 1, h, t, e], and of what is left of the queries,
+    with the mean keys `means` [b or 1, g, s, e], and what is left of the keys. Rows without position and key
+    are read where `whole`.
+    """
+    b, h, t, s = inputs.shape
+    device, dtype, wanted = inputs.source.device, inputs.dtype, inputs.wanted
+    assert inputs.q is not None
+    assert inputs.k is not None
+    mean, means = mean.to(dtype), means.to(dtype)
+    inputs = replace(inputs, q=inputs.q.to(dtype) - mean, k=inputs.k.to(dtype) - means)
+    sums = [torch.zeros((len(Sums._fields), b, h, t), dtype=dtype, device=device) for _ in range(4)]
+    spread = torch.zeros((3, b, h, t), dtype=dtype, device=device)
+    count = torch.zeros((b, h, t), dtype=dtype, device=device)
+    first = inputs.first_keys() if s and "first_key" in wanted else None
+    added = None if inputs.mask is None or inputs.mask.dtype == torch.bool else inputs.mask
+    cut = _cut(inputs)
+    spare = [torch.empty(cut.scores, dtype=dtype, device=device) for _ in range(6)]
+    with exact_products(), torch.no_grad():
+        for here in _places(inputs, cut, count, first):
+            parts = _parts(here, mean, means, added, spare)
+            for x, of in zip(parts[:3], spread, strict=True):
+                of[here.place].copy_(_spread(x, here, spare))
+            position, by_key, by_query, content = parts
+            variants = (by_query, position), (by_query,), (by_key,), ()
+            for number, others in enumerate(variants):
+                if number != 1 or whole:
+                    again = partial(_put_together, content, others, spare)
+                    _add_up(again(), here, wanted, Sums(*sums[number][:, *here.place]), spare, again)
+    visible = None if first is None else inputs.sees(first)
+    rows = [
+        _read(Sums(*each), count, wanted, visible) if number != 1 or whole else None
+        for number, each in enumerate(sums)
+    ]
+    content_rows = rows[3]
+    assert content_rows is not None
+    variances = [_variance(each, count, True) for each in spread]
+    return rows, torch.stack([*variances, content_rows.score_variance])
 
 
 @contextmanager
@@ -215,6 +261,56 @@ def _scores(here: _Here, spare: list[Tensor]) -> Tensor:
     return x
 
 
+def _parts(
+    here: _Here, mean: Tensor, means: Tensor, added: Tensor | None, spare: list[Tensor]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The four parts of the scores of a strip in base 2, hidden ones finite or NaN.
+
+    [b, h, t, s] each; the position's [1, h, t, s] where it is the same for all sequences.
+    """
+    part, (batch, heads, rows) = here.part, here.place
+    assert part.q is not None
+    assert here.k is not None
+    ratio, keys = part.shape[1] // part.groups, here.strip.keys
+    groups = slice(heads.start // ratio, heads.stop // ratio)
+    own = part.q[:, heads, rows]
+    shared = mean[batch if len(mean) > 1 else slice(None), heads, rows]
+    places = means[batch if len(means) > 1 else slice(None), groups, keys]
+
+    def product(one: Tensor, other: Tensor, out: Tensor) -> Tensor:
+        many = max(len(one), len(other))
+        one, other = (each.expand(many, -1, -1, -1) for each in (one, other))
+        return _products(one, other.flatten(0, 1), part.scale, out)
+
+    content = _products(own, here.k, part.scale, spare[0])
+    by_key = _products(shared.expand(own.shape), here.k, part.scale, spare[3])
+    by_query = product(own, places, spare[4])
+    position = product(shared, places, spare[5])
+    if added is not None:
+        term = compact(added[batch, heads, rows, keys])
+        if len(position) < len(term):
+            position = product(shared.expand(len(term), -1, -1, -1), places, spare[5])
+        position.add_(_shown(term).to(position.dtype), alpha=_LOG2E)
+    return position, by_key, by_query, content
+
+
+def _put_together(content: Tensor, others: Sequence[Tensor], spare: list[Tensor]) -> Tensor:
+    """Scores that are the sum of some parts, the content's among them, in the third of `spare`."""
+    x = spare[2][: content.numel()].view(content.shape).copy_(content)
+    for other in others:
+        x.add_(other)
+    return x
+
+
+def _spread(x: Tensor, here: _Here, spare: list[Tensor]) -> Tensor:
+    """√Σ (x − mean)² over the visible keys, [b, h, t]; of one sequence where all see and are the same."""
+    if any(len(shown) > len(x) for _, shown in here.strip.edges):
+        x = x.expand(len(here.visible), -1, -1, -1)
+    x = spare[1][: x.numel()].view(x.shape).copy_(x)
+    _centre(x, here._replace(visible=here.visible[: len(x)]))
+    return torch.linalg.vector_norm(x, dim=-1)
+
+
 def _shown(term: Tensor) -> Tensor:
     """A term that hides keys, finite where it does."""
     return term.clamp_min(hidden_at_most(term.dtype))
@@ -233,11 +329,21 @@ def _add_up_shifted(here: _Here, wanted: frozenset[str], sums: Sums, spare: list
             off.copy_(once.view(*shape[:2], 1, shape[3]))
         _centre(off, here)
         sums.shift.copy_(torch.linalg.vector_norm(off, dim=-1))
-    _add_up(x, here, wanted, sums, spare)
+    _add_up(x, here, wanted, sums, spare, partial(_scores, here, spare))
 
 
-def _add_up(x: Tensor, here: _Here, wanted: frozenset[str], sums: Sums, spare: list[Tensor]) -> None:
-    """Write the sums over the scores `x` [b, h, t, s], which are used up, as is the second of `spare`."""
+def _add_up(
+    x: Tensor,
+    here: _Here,
+    wanted: frozenset[str],
+    sums: Sums,
+    spare: list[Tensor],
+    again: Callable[[], Tensor],
+) -> None:
+    """Write the sums over the scores `x` [b, h, t, s], which are used up, as is the second of `spare`.
+
+    `again` makes the scores once more.
+    """
     if not wanted & (_WEIGHED | {"score_variance"}):
         return
     mean = _centre(x, here)
@@ -248,7 +354,7 @@ def _add_up(x: Tensor, here: _Here, wanted: frozenset[str], sums: Sums, spare: l
         return
     top, level = x.amax(-1), mean
     if bool((top > _HIGH).any()):  # the mean may be far away: -10,000 in an old mask
-        x = _scores(here, spare)
+        x = again()
         for columns, shown in here.strip.edges:
             x[..., columns] = torch.where(shown > 0, x[..., columns], _NOWHERE)
         level = x.amax(-1)

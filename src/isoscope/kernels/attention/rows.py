@@ -76,7 +76,7 @@ def attention_rows(
         key_bias=key_bias,
         wanted=wanted,
     )
-    if _choose(inputs, backend)[0] == "chunked":
+    if backend_for(inputs, backend)[0] == "chunked":
         return chunked(inputs)
     from isoscope.kernels.attention.triton import fused
 
@@ -163,7 +163,7 @@ def variant_rows(
     )
     every = (*STATISTICS, SHIFT_VARIANCE)
     shifts, asked = check_shifts(q, shifts, [every] * len(shifts) if wanted_of is None else wanted_of, every)
-    if _choose(inputs, backend)[0] == "chunked":
+    if backend_for(inputs, backend)[0] == "chunked":
         return chunked_variants(inputs, shifts, asked)
     from isoscope.kernels.attention.triton import fused
 
@@ -215,16 +215,17 @@ def chosen_backend(
         key_bias=key_bias,
         wanted=STATISTICS,
     )
-    return _choose(inputs, backend)
+    return backend_for(inputs, backend)
 
 
-def _choose(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
+def backend_for(inputs: AttentionInputs, backend: str) -> tuple[str, str]:
+    """What `chosen_backend` says, of inputs that were checked."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; it is '{backend}'")
     against = _against_triton(inputs)
     if backend == "auto":
         return ("chunked", against) if against else ("triton", "the inputs are on a GPU")
-    if backend == "triton" and against and not against.startswith("the inputs are on"):
+    if backend == "triton" and against not in (None, _on(inputs)):
         raise ValueError(f"backend 'triton' cannot be used here: {against}; give 'auto' or 'chunked'")
     return (
         backend,
@@ -243,12 +244,16 @@ def _against_triton(inputs: AttentionInputs) -> str | None:
     if not _triton_there():
         return "triton is not installed"
     if source.device.type != "cuda":
-        return f"the inputs are on {source.device.type}"
+        return _on(inputs)
     if _capability(source.device) < (8, 0):
         return "the kernel needs a GPU of compute capability 8.0"
     if source.shape[0] > 65535:
         return "the kernel takes at most 65,535 sequences"
     return None
+
+
+def _on(inputs: AttentionInputs) -> str:
+    return f"the inputs are on {inputs.source.device.type}"
 
 
 @cache

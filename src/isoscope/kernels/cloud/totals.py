@@ -134,28 +134,14 @@ def cloud_sums(
         from isoscope.kernels.cloud.triton import sum_chunks
 
         return OfChunks(*sum_chunks(points, norm, kept, limit, chunks), chunks)
-    by_row = torch.stack([kept.double(), (norm > 0).double(), norm, norm**2])
-    rows = torch.zeros(4, labels, dtype=torch.float64, device=points.device).index_add_(1, label, by_row)
-    weight = torch.where(norm > 0, 1 / norm, 0.0)
-    total, *others = _sliced(points, weight, kept, label, labels, limit, by_dimension)
-    count, pointing, lengths, squares = rows
-    inner = (squares - (total**2).sum(1) / count.clamp_min(1)).clamp_min(0)
-    return CloudSums(count, pointing, lengths, squares, inner, total, *others)
-
-
-def _sliced(
-    points: Tensor,
-    weight: Tensor,
-    kept: Tensor,
-    label: Tensor,
-    labels: int,
-    limit: Tensor | None,
-    by_dimension: bool,
-) -> tuple[Tensor, ...]:
     width, device = points.shape[1], points.device
+    by_row = torch.stack([kept.double(), (norm > 0).double(), norm, norm**2])
+    of_rows = torch.zeros(4, labels, dtype=torch.float64, device=device).index_add_(1, label, by_row)
     sums = torch.zeros(2, labels, width, dtype=torch.float64, device=device)
-    squares, mean, scatter, largest, beyond = torch.zeros(5, width, dtype=torch.float64, device=device)
+    by_width = torch.zeros(5, width, dtype=torch.float64, device=device)
+    unit_squares, mean, scatter, largest, beyond = by_width if by_dimension else by_width + torch.nan
     seen = torch.zeros((), dtype=torch.float64, device=device)
+    weight = torch.where(norm > 0, 1 / norm, 0.0)
     weights, unit_square = torch.stack([kept.double(), weight]), weight**2
     clean = device.type == "cpu" and bool(kept.all())  # of a GPU this would have to be waited for
     for rows, part in slices(points):
@@ -165,20 +151,22 @@ def _sliced(
         add_by_label(sums, weights[:, rows], part, label[rows])
         if not by_dimension:
             continue
-        squares += unit_square[rows] @ torch.square(part)
+        unit_squares += unit_square[rows] @ torch.square(part)
         size = part.abs()
         torch.maximum(largest, size.amax(0), out=largest)
         if limit is not None:
             beyond += (size >= limit[rows, None]).sum(0)
-        count = keep.sum()
-        own = keep @ part / count.clamp_min(1)
-        share = count / (seen + count).clamp_min(1)
+        new = keep.sum()
+        own = keep @ part / new.clamp_min(1)
+        share = new / (seen + new).clamp_min(1)
         scatter += keep @ (part - own).square_() + seen * share * (own - mean) ** 2
         mean = mean + share * (own - mean)
-        seen = seen + count
-    if not by_dimension:
-        return (*sums, *torch.full((5, width), torch.nan, dtype=torch.float64, device=device))
-    return (*sums, squares, mean, scatter, largest, beyond)
+        seen = seen + new
+    count, pointing, lengths, squares = of_rows
+    total, unit = sums
+    inner = (squares - (total**2).sum(1) / count.clamp_min(1)).clamp_min(0)
+    by_label = (count, pointing, lengths, squares, inner, total, unit)
+    return CloudSums(*by_label, unit_squares, mean, scatter, largest, beyond)
 
 
 def fused(points: Tensor) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.repair.fit.kinds import parse
+from isoscope.results.paired import paired
 from isoscope.results.store import RunFolder
 from isoscope.show.readings import SiteReading, read
 from isoscope.show.say.shapes import STRONG, WEAK
@@ -70,7 +72,11 @@ class Space:
     @property
     def kind(self) -> str:
         """The step of a repair that has one only, without its numbers: abtt of abtt:4."""
-        return "" if "," in self.name else self.name.split(":")[0]
+        try:
+            first, *others = parse(self.name)
+        except IsoscopeError:  # a folder may hold any name
+            return ""
+        return "" if others else first.kind.name
 
 
 @dataclass(frozen=True)
@@ -109,24 +115,20 @@ class Findings:
         return self.before.isoscore.known and self.before.isoscore.value < NARROW * self.before.isoscore.null
 
     @property
-    def one_cone(self) -> bool:
-        """Whether pairs are about as alike, and not some very much and others not at all, as in clusters."""
-        least, most = (self.before.quantiles[end].value for end in (5, 95))
-        return self.crowded and (least > WEAK or most < STRONG)
-
-    @property
     def verdict(self) -> str:
         """Which case this is; the tables of sentences have a text for each.
 
+        "groups" are pairs of which some are very much alike and others not at all, as in clusters,
         "one direction" is a cone of which less than `WEAK` is left without the mean, "several causes" one of
         which more is left, each for certain; "cone" is one of which neither is known.
         """
         mean, left = self.before.cosine, self.repaired("centre").cosine
+        least, most = (self.before.quantiles[end].value for end in (5, 95))
         cases = {
             "no interval": not mean.bounded,
             "around 0": mean.below(WEAK),
             "unclear": not self.crowded,
-            "groups": not self.one_cone,
+            "groups": not (least > WEAK or most < STRONG),
             "one direction": left.below(WEAK),
             "several causes": left.above(WEAK),
         }
@@ -148,12 +150,13 @@ class Findings:
     def gentlest(self) -> list[Space]:
         """Of the repairs that are enough, that which keeps most neighbours, and those not told from it."""
         known = sorted((each for each in self.enough if each.kept.bounded), key=lambda each: -each.kept.value)
-        return [each for each in known if not each.kept.below(known[0].kept.low)]
+        best, looks = known[0].kept if known else NONE, max(1, len(known) - 1)
+        return [each for each in known if not paired(best, each.kept, looks).below(0)]
 
 
 def findings_of(folder: RunFolder) -> Findings:
     """The findings of the advice in a folder."""
-    return findings(folder.frame(), str(folder.run.question.get("pool", "")))
+    return findings(folder.frame(influence=True), str(folder.run.question.get("pool", "")))
 
 
 def findings(rows: pd.DataFrame, pool: str = "") -> Findings:

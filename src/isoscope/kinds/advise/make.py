@@ -9,11 +9,10 @@ from pathlib import Path
 from isoscope.errors import refuse_sizes
 from isoscope.measures.table import choose
 from isoscope.models.source import fingerprint, load
-from isoscope.repair.advise.advise import GEOMETRY, recipes
+from isoscope.repair.advise.advise import BANDS, GEOMETRY, recipes, token_rows
 from isoscope.repair.advise.advise import advise as try_repairs
 from isoscope.repair.advise.pairs import EXPLAINED
 from isoscope.repair.advise.sample import halves, rows_of
-from isoscope.repair.advise.tokens import BANDS, token_rows
 from isoscope.repair.states import open_states
 from isoscope.repair.vectors import holds_vectors, open_vectors
 from isoscope.results.place import default_out
@@ -63,8 +62,7 @@ def advise(
         question |= {"weights": fingerprint(loaded.module), **states.data.facts()}
         question |= {"layer": str(states.site), "pool": pool}
     read = [*GEOMETRY, "mean_norm", *(BANDS if states else ())]
-    run = new_run("advise", name, {**question, "repairs": list(tried)}, choose(read))
-    run = replace(run, measures={**run.measures, **EXPLAINED})
+    run = new_run("advise", name, {**question, "repairs": list(tried)}, choose(read), EXPLAINED)
     folder = open_run(out or default_out(f"advise {name}", run.id), run)
     if folder.has(_UNIT):
         telling.note(f"{folder.path} has these rows already; nothing is measured again")

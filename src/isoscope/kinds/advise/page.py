@@ -1,4 +1,4 @@
-"""The page of advice: the cosines, what to do, what makes it so, and what each repair would change.
+"""Advice on the terminal and on its page: cosines, what to do, what makes them so, what repairs would change.
 
 Decided here: one line a space, `before` on top and in a colour of its own; of the cosines a hairline reaches
 over 98 % of the pairs, a thin bar over 90 %, a thick one over half, and a white tick is the median.
@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from isoscope.formatting import short
+from isoscope.formatting import ABSENT, short, two
 from isoscope.kinds.advise.findings import MEASURES, Findings, Space, findings_of
 from isoscope.kinds.advise.screen import PARTS, Said, advice, headline
+from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of
 from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
 from isoscope.show.charts import Axis, Chart, Hover, Series
 from isoscope.show.colours import MODELS, PAPER, Pair
 from isoscope.show.figures.curves import Dot, number_told, rows_of_dots
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.section import Section, section
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import section
+from isoscope.show.readings import SiteReading
 from isoscope.show.say.shapes import percent
 
+_HEADS = ("cosine between", "9 in 10\ncosines", "relative\ndrift", "effective\nrank", "IsoScore")
+_NEIGHBOURS = ("nearest 10\nkept", "nobody's\nneighbour")
 _SHOWN_OF = "All numbers are of the half of the vectors that no repair was fitted on."
 _ISOTROPIC = "grey: an isotropic cloud"
 _REPAIRED = (  # what is shown of each space: reading, heading, remark, how it is written
@@ -41,15 +46,35 @@ _ROOM = 0.055  # of the axis, kept free on the right for each letter of the long
 _QUANTILES = "line: 98 % of pairs; pale bar: 90 %; bar: half of them; tick: the median"
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    from isoscope.show.page.page import page  # charts are made without a renderer
+def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
+    """The table and the sentences of the advice in the folder."""
+    found = findings_of(folder)
+    said = advice(found)
+    parts = {part: "\n".join(one.text for one in said if one.part == part) for part in PARTS}
+    texts = [f"\n{PARTS[part]}\n{text}" for part, text in parts.items() if text]
+    json = {"headline": headline(found), "sentences": [asdict(one) for one in said]}
+    return Screen((_table(found), *texts, ""), notes_of(folder.facts()), json)
 
-    said = headline(findings_of(folder))
-    return page(folder.run, folder.frame(), folder.facts(), sections=sections_of(folder), said=said)
+
+def _table(found: Findings) -> Table:
+    n, null = found.before.rank.n, short(found.before.rank.null)
+    caption = f"of {n} vectors that no repair was fitted on; value [95 % interval]; an isotropic cloud of as "
+    caption += f"many has a cosine of 0 and an effective rank of {null}"
+    there, lines = any(space.kept.known for space in found.after), []
+    for space in (found.before, *found.after):
+        lie = " to ".join(two(space.quantiles[5].value, space.quantiles[95].value))
+        numbers = (short(reading.value) for reading in (space.drift, space.rank, space.isoscore))
+        shares = (_share(space.kept), _share(space.anti_hubs)) if there else ()
+        lines.append((space.label, space.cosine.said, lie, *numbers, *shares))
+    columns = headed(("",), (*_HEADS, *(_NEIGHBOURS if there else ())))
+    return Table(columns, tuple(lines), caption=caption, rules=frozenset({1}))
 
 
-def sections_of(folder: RunFolder) -> list[Section]:
+def _share(number: SiteReading) -> str:
+    return f"{100 * number.value:.0f} %" if number.known else ABSENT
+
+
+def content_of(folder: RunFolder) -> Content:
     """Cosines, what to do, causes, and the numbers of every space."""
     found, told = findings_of(folder), folder.run.measures
     said, spaces = advice(found), (found.before, *found.after)
@@ -58,7 +83,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
         numbers = {each.label: getattr(each, field) for each in spaces}
         ladders.append(numbers_panel(numbers, (MEASURES[field],), heading, remark, write))
     asks = "Where do they lie, now and after each repair?"
-    return [
+    sections = [
         *section("space", "Cosines", asks, [cosine_panel(spaces)], told, words=_listed(said, "space"),
                  key=_KEY, wordy=True),
         *section("do", PARTS["do"], "", (), told, words=_listed(said, "do", "unknown"), wordy=True),
@@ -66,6 +91,7 @@ def sections_of(folder: RunFolder) -> list[Section]:
                  words=_listed(said, "cause"), wordy=True),
         *section("repair", "What each repair would change", _SHOWN_OF, ladders, told, key=_KEY),
     ]  # fmt: skip
+    return content(folder, sections, headline(found))
 
 
 def _listed(said: Sequence[Said], *parts: str) -> str:
@@ -100,16 +126,17 @@ def cosine_panel(every: Sequence[Space]) -> Panel:
             x = [space.quantiles[end].value for end in (low, high)]
             bar = Series(space.label, x, [-at, -at], colour=_colour(space.label), keyed=False)
             series.append(replace(bar, width=width, opacity=opacity))
-        series.append(
-            Series(
-                "median", [space.quantiles[50].value], [-at], style="dots", told=[_quantiles(space)],
-                mark="line-ns", size=16, colour=PAPER, opacity=1, keyed=False,
-            )
-        )  # fmt: skip
+        lines = []
+        for per_cent, number in space.quantiles.items():
+            ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
+            lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
+        median, told = space.quantiles[50].value, [Hover(space.label, "", lines)]
+        tick = Series("median", [median], [-at], style="dots", told=told, mark="line-ns", size=16)
+        series.append(replace(tick, colour=PAPER, opacity=1, keyed=False))
     reached = [0.0, *(s.quantiles[end].value for s in spaces for end in (1, 99))]
     aside = 0.03 * (max(reached) - min(reached))
-    ends = min(reached) - aside, max(reached) + aside
-    axis = Axis("cosine of two vectors", ends, grid=True, most=6)  # more run into each other on a phone
+    span = min(reached) - aside, max(reached) + aside
+    axis = Axis("cosine of two vectors", span, grid=True, most=6)  # more run into each other on a phone
     rows = [(-float(at), space.label) for at, space in enumerate(spaces)]
     up = Axis(range=(0.4 - len(rows), 0.6), ticks=rows, rows=True, grid=False)
     height = _ENDS + _LINE * len(spaces)
@@ -128,11 +155,11 @@ def numbers_panel(
         for at, (name, number) in enumerate(known.items())
     ]
     reached = [x for n in known.values() for x in (n.value, n.low, n.high, n.null) if x == x]
-    low, high = min([0.0, *reached]), max([0.0, *reached])
-    high = high if high > low else 1.0
+    left, right = min([0.0, *reached]), max([0.0, *reached])
+    right = right if right > left else 1.0
     written = [write(number.value) for number in known.values()]
-    wide = (high - low) / (1 - _ROOM * max(map(len, written), default=0))
-    axis = Axis(range=(low - 0.04 * wide, low + wide), most=5)
+    wide = (right - left) / (1 - _ROOM * max(map(len, written), default=0))
+    axis = Axis(range=(left - 0.04 * wide, left + wide), most=5)
     height = _ENDS - 20 + _SMALL * len(known)
     chart = rows_of_dots(
         [*known], dots, axis, size=8, height=height, margin={"b": 30}, numbers=written, keyed=False
@@ -142,11 +169,3 @@ def numbers_panel(
 
 def _colour(label: str) -> Pair:
     return _KEY.get(label, _REPAIR)
-
-
-def _quantiles(space: Space) -> Hover:
-    lines = []
-    for per_cent, number in space.quantiles.items():
-        ends = f" ({number.low:.4g} to {number.high:.4g})" if number.bounded else ""
-        lines.append(f"{per_cent} % below {number.value:.4g}{ends}")
-    return Hover(space.label, "", lines)

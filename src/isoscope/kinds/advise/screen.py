@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from isoscope.formatting import ABSENT, listed, plain, short, two
+from isoscope.formatting import listed, plain, short, two
 from isoscope.kinds.advise import findings as limits
-from isoscope.kinds.advise.findings import NONE, Findings, Space, findings_of
-from isoscope.kinds.screen import WIDTH, Screen, Table, headed, notes_of
-from isoscope.results.store import RunFolder
+from isoscope.kinds.advise.findings import NONE, Findings, Space
+from isoscope.results.paired import paired
 from isoscope.show.readings import SiteReading
 from isoscope.show.say.shapes import WEAK, percent
 
@@ -54,8 +53,6 @@ DO = {
     "one direction": "Subtract the mean (`isoscope repair … --with centre`){keeps}. A threshold on cosines "
     "must be chosen anew: one that 5 % of pairs pass is {old} now and {new} then.",
 }
-_HEADS = ("cosine between", "9 in 10\ncosines", "relative\ndrift", "effective\nrank", "IsoScore")
-_NEIGHBOURS = ("nearest 10\nkept", "nobody's\nneighbour")
 Lines = Iterator[tuple[str, Sequence[SiteReading]]]
 """Sentences, each with the readings behind it."""
 
@@ -67,34 +64,6 @@ class Said:
     part: str
     text: str
     rows: tuple[str, ...]
-
-
-def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
-    """The table and the sentences of the advice in the folder."""
-    found = findings_of(folder)
-    said = advice(found)
-    parts = {part: "\n".join(one.text for one in said if one.part == part) for part in PARTS}
-    texts = [f"\n{PARTS[part]}\n{text}" for part, text in parts.items() if text]
-    json = {"headline": headline(found), "sentences": [asdict(one) for one in said]}
-    return Screen((_table(found), *texts, ""), notes_of(folder.facts()), json)
-
-
-def _table(found: Findings) -> Table:
-    n, null = found.before.rank.n, short(found.before.rank.null)
-    caption = f"of {n} vectors that no repair was fitted on; value [95 % interval]; an isotropic cloud of as "
-    caption += f"many has a cosine of 0 and an effective rank of {null}"
-    there, lines = any(space.kept.known for space in found.after), []
-    for space in (found.before, *found.after):
-        lie = " to ".join(two(space.quantiles[5].value, space.quantiles[95].value))
-        numbers = (short(reading.value) for reading in (space.drift, space.rank, space.isoscore))
-        shares = (_share(space.kept), _share(space.anti_hubs)) if there else ()
-        lines.append((space.label, space.cosine.said, lie, *numbers, *shares))
-    columns = headed(("",), (*_HEADS, *(_NEIGHBOURS if there else ())))
-    return Table(columns, tuple(lines), caption=caption, rules=frozenset({1}))
-
-
-def _share(number: SiteReading) -> str:
-    return f"{100 * number.value:.0f} %" if number.known else ABSENT
 
 
 def advice(found: Findings) -> list[Said]:
@@ -193,10 +162,10 @@ def _tokens(found: Findings) -> Lines:
         (every, of.cosine, "All tokens", "those without special ones and the first position"),
         (of.cosine, every, "Tokens without special ones and the first position", "all of them"),
     ):
-        if less.bounded and more.above(less.high) and more.value - less.value > limits.APART:
+        if paired(less, more).above(0) and more.value - less.value > limits.APART:
             text = f"{who} point more alike than {than}: mean cosine {more.measured} against {less.measured}."
             yield text, [more, less]
-    if found.pool == "mean" and found.crowded and every.bounded and pooled.above(every.high):
+    if found.pool == "mean" and found.crowded and paired(every, pooled).above(0):
         text = f"Pooling adds to it: the mean cosine is {every.measured} for tokens, {pooled.measured} for "
         yield f"{text}means over a text, which keep what its tokens share.", [every, pooled]
 
@@ -210,7 +179,7 @@ def recommend(found: Findings) -> Lines:
     else:
         yield _enough(found), [before.cosine, *(r for each in found.after for r in (each.cosine, each.kept))]
     dropped = found.repaired("rogue")
-    if found.rogue and dropped.cosine.below(before.cosine.low):
+    if found.rogue and paired(before.cosine, dropped.cosine).below(0):
         text = f"Setting these dimensions to 0 (`{dropped.name}`) brings the mean cosine to "
         text += f"{dropped.cosine.measured}. First find out what they stand for."
         yield text, [found.dimensions[found.rogue - 1].joined, dropped.cosine]

@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fnmatch import fnmatch
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
 import pandas as pd
 
-from isoscope.formatting import ABSENT, number
+from isoscope.formatting import ABSENT, number, shortened
 from isoscope.kinds.screen import Table, headed
+from isoscope.results.reading import Reading
 from isoscope.show import measures
 from isoscope.show.figures.step_axis import spaced
+from isoscope.show.readings import QUERY_KEY
 from isoscope.show.say.words import LIVE
-from isoscope.sites import Site
+from isoscope.sites import Site, parts
 
 _MOST_LAYERS = 12  # a table of heads with more layers is no small one
 _HEAD = 7  # columns a head takes
+_KINDS = {"position": "pos", "key": "key", "query position": "query", "content": "cont", "mixed": "mix"}
 _MOST = 8  # measures that were picked by hand and are all shown, as far as the terminal is wide
 _NAME = 28  # columns a model's name may take
 _NARROW = 120  # columns under which a correlation and its p stand on two lines
 _MOST_TABLES = 4
 _MOST_STEPS = 24  # lines of a table
 _REGIMES = 26  # columns the least that regimes are told in
-_ROUNDED = 1e-5  # a smaller drift is what rounding leaves of a mean that was taken away
-_WEIGHTS = (  # the tables of weights: title, which kinds stand in it, measures with the most important first
-    ("queries and keys, the mean over heads", "*query_key", (
-        "trace", "frobenius", "spectrum_mean", "spectrum_variance", "symmetric_share",
-    )),
-    ("the same on data", "*query_key", (
-        "trace_on_data", "frobenius_on_data", "propagation_agreement", "walk_slope",
-    )),
-    ("vocabulary", "*_vocabulary*", (
-        "mean_cosine", "relative_drift", "isoscore", "partition_isotropy", "partition_isotropy_float32",
-        "partition_isotropy_unit", "singular_entropy",
-    )),
-    ("final norm", "norm", (
-        "norm_weight_size", "norm_weight_outliers", "norm_bias_size", "bias_vocabulary_cosine",
-        "weight_vocabulary_cosine", "bias_cancels", "drift_removed_by_bias",
-    )),
-    ("stages of the final norm", "norm_*", (
-        "mean_cosine_between", "drift", "relative_drift", "isoscore", "partition_isotropy", "effective_rank",
-    )),
-)  # fmt: skip
+_SIDES = {"input_vocabulary": "input", "output_vocabulary": "output", "tied_vocabulary": "tied"}
+_STANDS: dict[str, Callable[[str], bool]] = {  # which kinds of site stand in a table of weights, by its title
+    "queries and keys, the mean over heads": lambda kind: kind in QUERY_KEY,
+    "the same on data": lambda kind: kind in QUERY_KEY,
+    "vocabulary": lambda kind: parts(kind)[0] in _SIDES,
+    "final norm": lambda kind: kind == "norm",
+    "stages of the final norm": lambda kind: kind != "norm" and parts(kind)[0] == "norm",
+}
 _OF_WEIGHTS = (
     "value (null: random W of the same size, of ρ(t) the other heads' predictions; rows that point anywhere; "
     "a norm before training)"
@@ -54,7 +44,7 @@ _OF_WEIGHTS = (
 def all_tables(rows: pd.DataFrame, width: int) -> list[Table | str]:
     """The tables of weights, then those of other sites."""
     kinds = rows.kind.astype(str)
-    weighs = kinds.map(lambda kind: any(fnmatch(kind, one) for _, one, _ in _WEIGHTS)).astype(bool)
+    weighs = kinds.map(lambda kind: any(stands(kind) for stands in _STANDS.values())).astype(bool)
     rest = rows[~weighs]
     return [*_of_weights(rows[weighs], width), *(tables(rest, width) if len(rest) else ())]
 
@@ -85,8 +75,8 @@ def _of_weights(rows: pd.DataFrame, width: int) -> list[Table | str]:
         return []
     whole = rows[(rows.step.isna() | (rows.step == rows.step.max())) & rows["head"].isna()]
     made: list[Table | str] = []
-    for title, kinds, wanted in _WEIGHTS:
-        mine = whole[[fnmatch(str(kind), kinds) for kind in whole.kind]]
+    for title, wanted in measures.COLUMNS_OF_WEIGHTS.items():
+        mine = whole[whole.kind.map(_STANDS[title]).astype(bool)]
         if names := [name for name in wanted if (mine.measure == name).any()]:
             made.append(_sites(mine, names, width, title, intervals=0))
     several = rows.step.nunique() > 1
@@ -99,7 +89,7 @@ def _over_sites(rows: pd.DataFrame, width: int) -> Table:
     there = list(rows.measure.drop_duplicates())
     attended = bool(rows.kind.isin(["attention", "cross_attention"]).any())
     wanted = measures.COLUMNS_WITH_ATTENTION if attended else measures.COLUMNS
-    names = [name for name in wanted if name in there]
+    names = [name for name in wanted if name in there and measures.how_shown(name).instead not in there]
     if not names or len(there) <= _MOST:
         names += [name for name in there if name not in names]
     caption = "value [95 % interval] (value of an isotropic cloud)"
@@ -115,14 +105,14 @@ def _sites(
 
     Where measures are left out, the caption says so between its two parts.
     """
-    several, regimes = rows.model.nunique() > 1, names[0].startswith("trace")
+    several, regimes = rows.model.nunique() > 1, names[0] in ("trace", "trace_on_data")
     beside = {"attention": "layer"} if (rows.kind == "layer").any() else {}  # of block i with layer i
     mine = rows[rows.measure.isin(names)].assign(line=rows.kind.replace(beside))
     lines: list[tuple[str, ...]] = []
     rules = set()
     for model, of_model in mine.groupby("model", sort=False):
         rules.add(len(lines))
-        named = [_short(str(model))] if several else []
+        named = [shortened(str(model), _NAME)] if several else []
         for (kind, layer), part in of_model.groupby(["line", "layer"], dropna=False, sort=False):
             cells = {row.measure: row for row in part.itertuples()}
             values = [_cell(cells.get(name), at < intervals) for at, name in enumerate(names)]
@@ -158,8 +148,8 @@ def _of_heads(rows: pd.DataFrame, width: int) -> list[Table | str]:
         return ["The page has maps of the heads."]
     lines = []
     for layer, part in mine.groupby("layer"):
-        values = part.sort_values("head").value
-        cells = (ABSENT if math.isnan(value) else f"{value:.2f}" for value in values)
+        known = zip(part.sort_values("head").value, part.sort_values("head").tag, strict=True)
+        cells = (ABSENT if math.isnan(value) else _KINDS.get(tag, f"{value:.2f}") for value, tag in known)
         lines.append((_site("attention", layer), *cells))
     title = f"{found[0].replace('_', ' ')} by head"
     return [Table(headed(("site",), map(str, heads)), tuple(lines), title, boxed=False)]
@@ -174,7 +164,7 @@ def _comparison(rows: pd.DataFrame, width: int) -> Table:
         tested = [f"p = {p:.2g}" if p == p else note for p, note in zip(cells.p, cells.note, strict=True)]
         tests = dict(zip(cells.index, tested, strict=True))
         told = [f"{number(float(cells.value[name]))}{between}({tests[name]})" for name in names]
-        lines.append((_short(str(model)), str(cells.n.max()), *told))
+        lines.append((shortened(str(model), _NAME), str(cells.n.max()), *told))
     heads = ("layers", *(name.replace("_", "\n", 1).replace("_", " ") for name in names))
     asks = "does the mean cosine follow the drift from layer to layer?"
     title = f"{asks} (p nominal: layers are not independent)"
@@ -204,11 +194,6 @@ def _over_steps(rows: pd.DataFrame, measure: str, width: int) -> Table:
     return Table(headed((), ("step", *columns), folds=True), tuple(lines), measure.replace("_", " "), caption)
 
 
-def _short(name: str) -> str:
-    """The end of a long name, which says most."""
-    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
-
-
 def _site(kind: object, layer: Any) -> str:
     """A site; without a layer, the form of a vocabulary or the stage of the norm in words.
 
@@ -217,8 +202,9 @@ def _site(kind: object, layer: Any) -> str:
     """
     if not pd.isna(layer):
         return str(Site(str(kind), int(str(layer))))
-    side, _, form = str(kind).partition("_vocabulary")
-    return f"{side}, {form[1:]}".replace("_", " ") if form else side.removeprefix("norm_").replace("_", " ")
+    base, form = parts(str(kind))
+    side = _SIDES.get(base, base)
+    return (form or side if base == "norm" else ", ".join(filter(None, [side, form]))).replace("_", " ")
 
 
 def _cell(row: Any, interval: bool) -> str:
@@ -226,16 +212,15 @@ def _cell(row: Any, interval: bool) -> str:
     if row is None:
         return ""
     how = measures.how_shown(row.measure)
-    column = how.column or measures.TerminalColumn(row.measure)
-    if column.count and not math.isnan(row.value):
+    if how.count and not math.isnan(row.value):
         return f"{row.value:.0f}"
-    if row.measure in ("drift", "relative_drift") and row.value < _ROUNDED:
+    if abs(row.value) < how.least:
         return "0"
-    if how.column and not column.bare and how.null == "chance" and not math.isnan(row.value + row.null):
+    if how.heading and not how.bare and how.null == "chance" and not math.isnan(row.value + row.null):
         return f"{number(row.value)} (chance {number(row.null)})"
     if math.isnan(row.value):
         return ABSENT
-    if interval and column.interval and not math.isnan(row.low):
+    if interval and how.interval and Reading.of(row._asdict()).bounded:
         return f"{number(row.value)} [{number(row.low)}, {number(row.high)}]"
-    bare = column.bare or math.isnan(row.null) or row.null == 0
+    bare = how.bare or math.isnan(row.null) or row.null == 0
     return number(row.value) if bare else f"{number(row.value)} ({number(row.null)})"

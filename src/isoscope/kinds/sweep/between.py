@@ -51,8 +51,8 @@ def _changes(swept: SweepRows, axis: StepAxis, told: Told) -> list[Section]:
     x = [axis.at(step) for span in spans for step in span]
     series = []
     for what, pair in key:
-        lies = [(one.low, one.high) for one in changes if one.tag == what]
-        counts = [sum(low < b and high > a for low, high in lies) for a, b in spans for _ in range(2)]
+        own = [one for one in changes if one.tag == what]
+        counts = [sum(one.meets(a, b) for one in own) for a, b in spans for _ in range(2)]
         hover = [Hover("", f"{n} {what}{'s'[: n != 1]}") for n in counts]
         series.append(Series(what, x, counts, told=hover, colour=pair))
     up = Axis("series", floor=True, most=5)
@@ -108,12 +108,14 @@ def _matrix(pairs: pd.DataFrame, step_of: dict[str, int]) -> Panel:
     half = known.pivot(index="earlier", columns="step", values="value").reindex(index=steps, columns=steps)
     z = half.combine_first(half.T).to_numpy(float, copy=True, na_value=math.nan)
     z[np.diag_indices(len(steps))] = np.where(np.isfinite(z).any(0), 1.0, math.nan)
-    low = -1.0 if np.nanmin(z) < -0.05 else 0.0
+    least = -1.0 if np.nanmin(z) < -0.05 else 0.0
     names = [f"{step:,}" for step in steps]
     axis = Axis("step", ticks=[(names[i], names[i]) for i in spaced(list(range(len(names))), MOST_TICKS)])
     pattern = Hover("{z:.3g}", "", ["step {x} with step {y}"])
-    bar = colour_bar(low, 1.0, ())
-    squares = Map(names, names, z.tolist(), low, 1.0, axis, bar, signed=low < 0, pattern=pattern, digits=3)
+    bar = colour_bar(least, 1.0, ())
+    squares = Map(
+        names, names, z.tolist(), least, 1.0, axis, bar, signed=least < 0, pattern=pattern, digits=3
+    )
     chart = Chart("", axis, "", map=squares, height=_SQUARE, margin={"t": 8, "r": 44, "b": 44})
     kind, layer = pairs["kind"].iloc[0], pairs["layer"].iloc[0]
     name = kind if pd.isna(layer) else f"layer {layer}"

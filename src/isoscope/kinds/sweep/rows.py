@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from isoscope.results.points import of_moving
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import BETWEEN, Trajectory, trajectory
+from isoscope.results.units import unit_name
 from isoscope.show.figures.clouds import AXES
-from isoscope.show.figures.maps import ALONG
 from isoscope.show.figures.step_axis import StepAxis, step_axis
-from isoscope.show.measures import MAPS
+from isoscope.show.measures import MAPS, MAPS_OVER_STEPS
 from isoscope.show.page.training import Finding
 from isoscope.show.readings import SiteReading, read
 
 CHANGES = ("jump", "turn")
 STRAY = "stray"
-_PREFIX = "steps "
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ def read_sweep(folder: RunFolder) -> SweepRows:
     """Read a folder; steps at which something was found are drawn whatever happens."""
     of = trajectory(folder)
     findings, examined = _findings(of.facts)
-    sites = of.rows(heads=False)
     doubted = [finding.step for finding in findings if finding.step is not None]
     axis = step_axis(of.steps or (0,), doubted)
-    wanted = {m for group in (*MAPS.values(), *ALONG.values()) for m in group}
+    compared = {*axis.steps, *of.steps[:2], *of.steps[-2:]}  # the first and the last that are not doubted
+    sites = of.rows(heads=False, influence=compared)
+    wanted = {m for group in (*MAPS.values(), *MAPS_OVER_STEPS.values()) for m in group}
     heads = of.rows(wanted, heads=True, only=set(axis.steps))
     together = folder.has(BETWEEN)
     facts = {unit: known for unit, known in of.facts.items() if unit not in of.failed}
@@ -67,18 +68,12 @@ def changes_of(between: pd.DataFrame, kinds: Sequence[str] = CHANGES) -> list[Si
 
 def by_step(points: pd.DataFrame) -> pd.DataFrame:
     """The points of all steps as if each step had been drawn alone: its unit is the step."""
-    own = points[points["picture"].astype(str).str.startswith(_PREFIX)]
-    if own.empty:
-        return own
-    own = own.assign(picture=own["picture"].str.removeprefix(_PREFIX))
+    own = of_moving(points)
     own = own[own["picture"].isin(list(AXES))]
-    share, parts = own[own["series"] == "share"], own[own["series"] != "share"]
-    named = parts["series"].str.rsplit(" ", n=1, expand=True)
-    steps = named[1].astype(int)
-    units = steps.map("step {:06d}".format)  # as an album takes it for a step
-    parts = parts.assign(series=named[0], unit=units).iloc[steps.argsort(kind="stable")]
-    shares = [share.assign(unit=unit) for unit in sorted(set(units))]
-    return pd.concat([parts, *shares], ignore_index=True)
+    share, parts = own[own["step"].isna()], own[own["step"].notna()].sort_values("step", kind="stable")
+    parts = parts.assign(unit=parts["step"].map(unit_name))
+    shares = [share.assign(unit=unit) for unit in parts["unit"].unique()]
+    return pd.concat([parts, *shares], ignore_index=True).drop(columns="step")
 
 
 def _findings(facts: Mapping[str, Mapping[str, object]]) -> tuple[tuple[Finding, ...], bool]:

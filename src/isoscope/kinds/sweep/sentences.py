@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from statistics import median
 
 import pandas as pd
 
-from isoscope.formatting import listed, plain
+from isoscope.formatting import capital, listed, plain
 from isoscope.kinds.sweep.rows import STRAY, changes_of
 from isoscope.results.trajectory import Trajectory
 from isoscope.show.measures import Told, name_of
 from isoscope.show.page.training import Finding
 from isoscope.show.readings import SiteReading, read, unique
-from isoscope.show.say.shapes import capital
 
 _SURE = 0.01  # the p below which a correlation is counted
 _MUCH = 0.9  # a CKA above it is called nearly there
@@ -50,8 +51,8 @@ def changes_words(between: pd.DataFrame, known: Mapping[str, object], told: Told
     said = [f"{jump}; {chance}, more where shocks differ much in size."]
     # the span that most intervals share; the figures show the other changes
     ends = sorted({change.high for change in found})
-    at = max(ends, key=lambda high: _series([c for c in found if c.low < high <= c.high]))
-    own = [change for change in found if change.low < at <= change.high]
+    shared = ([c for c in found if c.meets(before, at)] for before, at in pairwise([-math.inf, *ends]))
+    own = max(shared, key=_series)
     if _series(own) > 1:
         low, high = max(change.low for change in own), min(change.high for change in own)
         counts = Counter(change.about for change in own)

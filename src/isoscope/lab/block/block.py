@@ -1,10 +1,8 @@
 """The untrained block: what a bias common to all inputs does to a fresh Transformer block.
 
-Table and block start as BERT does, N(0, .02²), norms at 1 and 0. Sequences are drawn evenly from the table; a
-bias of norm N in one random direction is added to every vector, and N is swept. Decided here: a unit is one
-norm, one N and one seed. A seed fixes weights, inputs and the direction of the bias, whatever the norm and N,
-so that norms can be compared in pairs. Which norms, Ns and seeds are asked is no part of the question: a
-folder grows by more of them, and seeds.py sums up those that are there.
+Table and block start as BERT does. Sequences are drawn evenly from the table; a bias of norm N in one random
+direction is added to every vector, and N is swept. A unit is one norm, one N and one seed, which fixes all
+else, so that norms can be compared in pairs. A folder grows by more of them.
 """
 
 from __future__ import annotations
@@ -98,18 +96,6 @@ class Unit:
         return f"{self.model}, {self.revision}"
 
 
-class Alone(nn.Module):
-    """A model that is one block."""
-
-    def __init__(self, block: Block) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList([block])
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[b, t, d] to [b, t, d]."""
-        return cast("Tensor", self.blocks[0](x))
-
-
 def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
     """A fresh block, and inputs [b, t, d] with the bias in them: x + N·g/‖g‖, g Gaussian."""
     model = build(setting.shape(unit.norm), unit.seed)
@@ -125,7 +111,7 @@ def fresh(setting: Setting, unit: Unit) -> tuple[Block, Tensor]:
 def read_unit(setting: Setting, unit: Unit, run: str = "") -> Answer:
     """All that is read of one unit: rows, what is known of it, and histograms as points."""
     block, x = fresh(setting, unit)
-    source = Model(Alone(block), unit.model, unit.revision)
+    source = Model(nn.Sequential(block), unit.model, unit.revision)
     seen = observe(source, [x], measures=(*OF_VECTORS, *OF_ATTENTION))
     inside = look_inside(block, x)
     scores = read_scores(inside.query, inside.key)

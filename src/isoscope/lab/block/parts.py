@@ -1,8 +1,7 @@
 """The inside of one block while it runs: what every sub-layer gives, and the scores of its attention.
 
-Decided here: a stage that a block does not have (a norm that is the identity) is left out, and so is one that
-is what leaves the block. Pooled spread, smallest weight and histogram are no measures of isoscope's own,
-since they need the scores themselves, one sequence at a time; here they are read in float64 sums.
+A stage that a block does not have (an identity), or that is what leaves it, is left out. Pooled spread,
+smallest weight and histogram need the scores themselves, one sequence at a time, in float64 sums.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ def look_inside(block: Block, x: Tensor) -> Inside:
     held: dict[str, Tensor] = {}
 
     def keep(name: str, entering: bool) -> Any:
-        def hook(part: nn.Module, taken: tuple[Tensor, ...], given: Tensor) -> None:
-            held[name] = taken[0] if entering else given
-
-        return hook
+        return lambda part, taken, given: held.update({name: taken[0] if entering else given})
 
     parts = dict(block.named_modules())
     last = isinstance(block.after_mlp, nn.Identity)

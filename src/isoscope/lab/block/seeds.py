@@ -38,23 +38,22 @@ def curve(lines: pd.DataFrame, norm: str, kind: str, layer: int, measure: str) -
 
 def kept_norm(entering: Sequence[float], leaving: Sequence[float]) -> float:
     """The norm that leaves as it entered: where `leaving` crosses `entering` under a growing bias, or NaN."""
-    for i, (x, y) in enumerate(zip(entering, leaving, strict=True)):
+    last, before = math.nan, 0.0
+    for x, y in zip(entering, leaving, strict=True):
         if x == y:
             return float(x)
-        if i and (y - x) * (leaving[i - 1] - entering[i - 1]) < 0:
-            before, after = leaving[i - 1] - entering[i - 1], y - x
-            part = before / (before - after)
-            return float(entering[i - 1] + part * (x - entering[i - 1]))
+        if (y - x) * before < 0:
+            return float(last + before / (before - (y - x)) * (x - last))
+        last, before = x, y - x
     return math.nan
 
 
 def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
     """Of every norm: the norm that one pass keeps; by bias, where many passes lead, and if they settle there.
 
-    A norm is sought seed by seed, since a random block may also shorten a long vector by chance: `kept` is
-    the mean over the seeds that keep one, `keeping` how many these are, `seeds` of how many. Further columns
-    are norm, bias (NaN where there are no passes), first and last (mean norms before and after all passes),
-    growth (of the last pass, a factor), passes and settles.
+    Sought seed by seed: `kept` is the mean over the `keeping` of `seeds` that keep one. Further columns are
+    norm, bias (NaN without passes), first and last (mean norms before and after all passes), growth (of the
+    last pass, a factor), passes and settles.
     """
     mine = rows[(rows["measure"] == "mean_norm") & rows["kind"].isin(("layer", ITERATED))]
     lines = over_seeds(mine)
@@ -69,16 +68,12 @@ def fixed_points(rows: pd.DataFrame) -> pd.DataFrame:
         told["kept"] = sum(sure) / len(sure) if sure else math.nan
         passed = lines[(lines["norm"] == norm) & (lines["kind"] == ITERATED)]
         for bias, line in passed.groupby("bias"):
-            found.append({**told, "bias": bias, **_led(line.sort_values("layer")["value"].tolist())})
+            norms = line.sort_values("layer")["value"].tolist()
+            first, near, last = norms[0], norms[-2], norms[-1]
+            settles = abs(last - near) <= SETTLED * abs(last - first) + ROUNDING * last
+            led = {"first": first, "last": last, "growth": last / near if near else math.nan}
+            found.append({**told, "bias": bias, **led, "passes": len(norms) - 1, "settles": settles})
         if passed.empty:
             found.append({**told, "bias": math.nan})
     columns = ["norm", "bias", "kept", "keeping", "seeds", "first", "last", "growth", "passes", "settles"]
     return pd.DataFrame(found, columns=columns)
-
-
-def _led(norms: Sequence[float]) -> dict[str, object]:
-    """Where passes led, from the norms before the first and after each."""
-    first, before, last = norms[0], norms[-2], norms[-1]
-    settles = abs(last - before) <= SETTLED * abs(last - first) + ROUNDING * last
-    ends = {"first": first, "last": last, "growth": last / before if before else math.nan}
-    return {**ends, "passes": len(norms) - 1, "settles": settles}

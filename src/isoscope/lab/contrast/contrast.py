@@ -1,9 +1,7 @@
 """Arms against each other: attention × norm × penalty, from several seeds.
 
-Every arm is trained towards several entropies of its attention, by a penalty, for the same number of steps
-from every seed; or, where none is asked for, once a seed as it comes. A trial is a unit of a run folder, so
-that a contrast is taken up trial by trial, grows by more arms and seeds, and may be spread over sittings and
-machines. What is read of a trial is in trial.py, what a contrast says in fit.py.
+Every arm is trained towards several entropies of its attention, by a penalty; or, where none is asked for,
+once a seed as it comes. A trial is a unit of a run folder, which grows by more arms and seeds.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ from pathlib import Path
 import torch
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import MEASURES, Trial, lesson_of, questions_of, told_besides, try_
+from isoscope.lab.contrast.trial import MEASURES, Trial, questions_of, told_besides, try_
 from isoscope.lab.processes import in_processes
-from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment, lesson_of
 from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.table import choose
 from isoscope.results.run import Run
@@ -62,13 +60,10 @@ class Contrast:
         found = []
         for seed, (place, (name, arm)) in product(range(self.seeds), enumerate(self.arms.items())):
             own = replace(arm, recipe=replace(arm.recipe, seed=seed))
-            if not self.driven or arm.attention in WITHOUT_ATTENTION:
-                found.append(Trial(name, own, None, place, not self.driven, self.probe))
-            else:
-                for aim in self.entropies:
-                    penalties = filter(None, [arm.penalty, f"entropy={self.strength:g},target={aim:g}"])
-                    driven = replace(own, penalty="+".join(penalties))
-                    found.append(Trial(name, driven, aim, place, probe=self.probe))
+            for aim in (None,) if arm.attention in WITHOUT_ATTENTION else self.entropies or (None,):
+                drive = [] if aim is None else [f"entropy={self.strength:g},target={aim:g}"]
+                driven = replace(own, penalty="+".join(filter(None, [arm.penalty, *drive])))
+                found.append(Trial(name, driven, aim, place, not self.driven, self.probe))
         return found
 
 

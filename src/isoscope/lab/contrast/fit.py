@@ -1,11 +1,9 @@
 """What a contrast says: each quantity against the measured entropy, arm against arm at the same entropy.
 
-Of every layer, arm and seed a straight line is fitted through the trials, quantity against the normalised
-entropy that was measured in that layer. Arms are compared where all were measured and nowhere else: at the
-middle of the common range of entropies (where all arms have none, at that of the arm and the reference). The
-difference of two lines there is paired by seed; its mean over seeds has a t interval where there are three.
-An arm without attention has no entropy: its line is level. Where no trial was driven to an entropy arms are
-compared as they came: every line is level, and the difference is that of the trials of a seed.
+Of every layer, arm and seed a line is fitted through the trials, quantity against the entropy measured in
+that layer. Arms are compared at the middle of the common range of entropies (where all arms have none, of the
+arm's and the reference's), paired by seed, with a t interval from three seeds on. Without attention, or where
+no trial was driven to an entropy, lines are level.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -71,8 +68,7 @@ def fit(rows: pd.DataFrame, reference: str, arms: Iterable[str] = ()) -> Fitted:
 def points_of(rows: pd.DataFrame, quantities: Sequence[str] = QUANTITIES) -> pd.DataFrame:
     """Quantities beside the entropy of their layer: arm, aim, seed, layer, entropy, measure, value.
 
-    What leaves block i goes with the attention in block i, the loss and the means over layers with the mean
-    entropy. Of a mixture of maps, what can be read of the mixture is taken.
+    What leaves block i goes with its attention, the loss and means over layers with the mean entropy.
     """
     rows = rows.rename(columns={"setting": "aim"})
     rows = rows[rows["head"].isna() & rows["seed"].notna()]
@@ -110,15 +106,15 @@ def lines_of(points: pd.DataFrame) -> pd.DataFrame:
         else:
             continue
         found.append((arm, seed, *line))
-    return pd.DataFrame(found, columns=["arm", "seed", "slope", "intercept", "low", "high"])
+    return pd.DataFrame(found, columns=["arm", "seed", "slope", "intercept", "since", "until"])
 
 
 def common(lines: pd.DataFrame) -> tuple[float, float] | None:
     """The range of entropies in which every one of these lines was measured; None where there is none."""
     if lines.empty:
         return None
-    low, high = float(lines["low"].max()), float(lines["high"].min())
-    return (low, high) if low < high and math.isfinite(high - low) else None
+    since, until = float(lines["since"].max()), float(lines["until"].min())
+    return (since, until) if since < until and math.isfinite(until - since) else None
 
 
 def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> dict[str, object]:
@@ -127,31 +123,27 @@ def compare(lines: pd.DataFrame, arm: str, reference: str, why: str = FEW) -> di
     if mine.empty or theirs.empty:
         return _nothing(why)
     pair = pd.concat([mine, theirs])
-    if bool((pair["high"] == math.inf).all()):
-        return {**_nothing(""), **_interval(_paired(mine, theirs, 0.0))}
+    if bool((pair["until"] == math.inf).all()):
+        return {**_nothing(""), **_difference(mine, theirs, 0.0)}
     among = common(lines)
     within = among or common(pair)
     if within is None:
         return _nothing("no common range of entropies")
     middle = (within[0] + within[1]) / 2
-    control = math.isinf(float(mine["high"].max()))
+    control = math.isinf(float(mine["until"].max()))
     note = "" if among else "in the range of this arm and the reference; all arms have none in common"
     told = {"at": middle, "range_low": within[0], "range_high": within[1], "control": control}
-    return {**_interval(_paired(mine, theirs, middle)), **told, "note": LEVEL if control else note}
+    return {**_difference(mine, theirs, middle), **told, "note": LEVEL if control else note}
 
 
-def _paired(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> np.ndarray:
-    """How lines differ at an entropy, seed by seed."""
+def _difference(mine: pd.DataFrame, theirs: pd.DataFrame, at: float) -> dict[str, object]:
+    """How lines differ at an entropy over seeds: mean, t interval where there are enough, and spread."""
     lines = (each.set_index("seed") for each in (mine, theirs))
     one, other = (each["intercept"] + each["slope"] * at for each in lines)
-    return (one - other).dropna().to_numpy(float)
-
-
-def _interval(differences: np.ndarray) -> dict[str, object]:
-    """Mean, t interval where there are seeds enough for one, and spread."""
+    differences = (one - other).dropna().to_numpy(float)
     count = len(differences)
     if not count:
-        return {**_nothing(""), "n": 0}
+        return _nothing("")
     mean, half = float(differences.mean()), math.nan
     if count >= LEAST:
         half = float(stats.t.ppf(0.975, count - 1) * differences.std(ddof=1) / math.sqrt(count))

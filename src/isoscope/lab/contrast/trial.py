@@ -1,8 +1,7 @@
 """One trial of a contrast: a training, and what is read of the model after its last step.
 
-Every trial has its loss and the geometry of its states and its attention. One that was driven to no entropy
-has more: the spectrum of W = W_Q W_Kᵀ of its heads, where they look (ρ(t), predicted and measured), how well
-it answers, and what a probe finds in its states.
+Driven to no entropy it has, beside loss and geometry: the spectrum of W of its heads, where they look (ρ(t),
+predicted and measured), how well it answers, and what a probe finds in its states.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import torch
 from isoscope.errors import IsoscopeError
 from isoscope.lab.tasks.base import Lesson, token_loss
 from isoscope.lab.train import probes
-from isoscope.lab.train.experiment import Experiment, probe_of
+from isoscope.lab.train.experiment import Experiment, lesson_of, probe_of
 from isoscope.lab.train.training import AT_ONCE, Diverged, Training
 from isoscope.lab.variants.table import WITHOUT_ATTENTION
 from isoscope.measures.on_data import EXPLANATIONS
@@ -52,8 +51,7 @@ Told = dict[str, Mapping[str, object]]
 class Trial:
     """One training: an arm, the entropy it is driven to (None: to none) and a seed.
 
-    `place` is the arm's among those asked for, so that a page shows them in that order. `weighed` where its
-    weights are read as well, and `probe` is what its states are asked (nothing where empty).
+    `place` orders arms on a page; `weighed` reads its weights too; `probe` is what its states are asked.
     """
 
     arm: str
@@ -151,13 +149,11 @@ def weigh_trial(source: Model, lesson: Lesson) -> tuple[list[Row], pd.DataFrame,
     except IsoscopeError as reason:
         return rows, points_frame([]), [*said, str(reason)]
     rows += [row for row in part.rows if row.kind == KIND]
-    rows += [
-        Row.at("", *at, KIND, layer, None, name, Reading(value, count))
-        for layer, name, value, count in propagation_rows(part.points)
-    ]
+    for layer, name, reading in propagation_rows(part.points):
+        rows.append(Row.at("", *at, KIND, layer, None, name, reading))
     drawn = points_frame(one for one in head_points(heads) if one.picture != "propagation")
     points = pd.concat([drawn, part.points], ignore_index=True).astype(drawn.dtypes)
-    return rows, points, [*said, *(remark for remark in part.remarks if remark.startswith("localisation"))]
+    return rows, points, [*said, *part.localisation]
 
 
 def rows_of_heads(source: Model, heads: Iterable[HeadsWeighed | None]) -> Iterator[Row]:
@@ -170,14 +166,14 @@ def rows_of_heads(source: Model, heads: Iterable[HeadsWeighed | None]) -> Iterat
                 yield Row.at("", *at, *where, measure.name, reading)
 
 
-def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, float, int]]:
-    """Of every layer the mean of ρ(t), and how far it varies with t: means over heads, and how many."""
+def propagation_rows(points: pd.DataFrame) -> Iterator[tuple[int, str, Reading]]:
+    """Of every layer the mean of ρ(t), and how far it varies with t: means over heads."""
     mine = points[(points["picture"] == "propagation") & (points["series"] == "predicted")]
     for layer, own in mine.groupby("layer"):
         each = own.groupby("head")["y"]
         found = {"propagation_mean": each.mean(), "propagation_range": each.max() - each.min()}
         for name, values in found.items():
-            yield int(str(layer)), name, float(values.mean()), len(values)
+            yield int(str(layer)), name, Reading(float(values.mean()), len(values))
 
 
 def told_besides() -> Told:
@@ -204,16 +200,6 @@ def told_besides() -> Told:
     return {**told, probes.MEASURE: probes.EXPLANATION}
 
 
-def lesson_of(experiment: Experiment) -> Lesson:
-    """The lesson of an experiment, read once for all trials."""
-    return _lesson(experiment.task, experiment.data, experiment.length)
-
-
-@lru_cache(maxsize=1)
-def _lesson(task: str, data: str, length: int) -> Lesson:
-    return Experiment(task=task, data=data, length=length).lesson()
-
-
 def questions_of(address: str, experiment: Experiment) -> probes.Questions:
     """What a probe asks of an experiment, read once for all trials."""
     return _questions(address, experiment.task, experiment.data, experiment.length)
@@ -221,4 +207,5 @@ def questions_of(address: str, experiment: Experiment) -> probes.Questions:
 
 @lru_cache(maxsize=1)
 def _questions(address: str, task: str, data: str, length: int) -> probes.Questions:
-    return probes.questions(address, task, data, length, _lesson(task, data, length))
+    lesson = lesson_of(Experiment(task=task, data=data, length=length))
+    return probes.questions(address, task, data, length, lesson)

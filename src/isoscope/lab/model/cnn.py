@@ -1,8 +1,4 @@
-"""One small convolutional network: residual blocks on a square of patches, with BatchNorm or without.
-
-It takes what the Transformer takes, patches [b, s², c] row by row, and lays them out as a square again. What
-leaves a block is a vector for every place, as it is there for every patch.
-"""
+"""One small CNN: residual blocks on the square of patches that the Transformer takes as a line."""
 
 from __future__ import annotations
 

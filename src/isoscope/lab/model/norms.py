@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from torch import nn
 
@@ -22,12 +23,7 @@ class Norm:
     last: Build
 
 
-def _none(width: int) -> nn.Module:
-    return nn.Identity()
-
-
-def _unshifted(width: int) -> nn.Module:
-    return nn.LayerNorm(width, bias=False)
+_none, _unshifted = nn.Identity, partial(nn.LayerNorm, bias=False)  # an identity takes a width, and has none
 
 
 NORMS = (

@@ -1,8 +1,4 @@
-"""One small Transformer: decoder or encoder, of tokens or of vectors (image patches, audio frames).
-
-Positions are learnt. Every knob is one word: how it attends is a line of variants/table.py, where it is
-normed a line of norms.py.
-"""
+"""One small Transformer, decoder or encoder, of tokens or of vectors; every knob is one word of a table."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import IsoscopeError
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen
 from isoscope.lab.model.norms import NORMS
 from isoscope.lab.variants.base import Given, Place
 from isoscope.lab.variants.sigma import SigmaLinear
@@ -44,8 +39,7 @@ class Shape:
         chosen("attention variant", self.attention, VARIANTS)
         chosen("norm", self.norm, NORMS)
         if self.width % self.heads:
-            fits = [n for n in range(1, self.width + 1) if self.width % n == 0]
-            those = ", ".join(map(str, fits))
+            those = ", ".join(str(n) for n in range(1, self.width + 1) if self.width % n == 0)
             raise IsoscopeError(f"{self.heads} heads do not divide a width of {self.width}; {those} would.")
         if self.attention == "differential" and self.width // self.heads % 2:
             raise IsoscopeError(
@@ -69,10 +63,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, counts: Tensor | None) -> Tensor:
         """[b, t, d] to [b, t, d]; `counts` [b, t] tells which positions are there."""
-        query, key, value = (
-            project(x).view(*x.shape[:2], self.heads, -1).transpose(1, 2)
-            for project in (self.query, self.key, self.value)
-        )
+        made = (project(x) for project in (self.query, self.key, self.value))
+        query, key, value = (each.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for each in made)
         mixed = self.attend(Given(x, query, key, value, self.causal, counts))
         return self.out(mixed.transpose(1, 2).reshape(x.shape))
 

@@ -20,8 +20,7 @@ from isoscope.models.weights import open_weights
 class CosReg:
     """γ · (‖Σŵ‖² − |V|)/|V|², the sum of cosines between all pairs of word vectors, γ `strength`.
 
-    Of the table that tokens enter by, or leave by (`output`). Rows of zeros have no direction and are left
-    out. A negative strength draws the vectors together.
+    Of the table tokens enter by, or leave by (`output`), without zeros. Under 0 it draws vectors together.
     """
 
     strength: float
@@ -39,19 +38,15 @@ class CosReg:
     def __call__(self, model: nn.Module) -> Tensor:
         """The penalty of the model as it is now, a scalar."""
         if model not in self._found:
-            self._found[model] = reader(model), self._name(model)
+            weights, side = open_weights(model, living=True), "output" if self.output else "input"
+            table = weights.vocabulary(side)
+            if table is None:
+                why = f"the {side} vocabulary of {weights.model}: {weights.absent(side)}"
+                raise IsoscopeError(f"cosreg needs {why}.")
+            self._found[model] = reader(model), table.name
         read, name = self._found[model]
         with exactly(model):
             return self.strength * mean_of_cosines(read(name))
-
-    def _name(self, model: nn.Module) -> str:
-        weights, side = open_weights(model, living=True), "output" if self.output else "input"
-        table = weights.vocabulary(side)
-        if table is None:
-            raise IsoscopeError(
-                f"cosreg needs the {side} vocabulary of {weights.model}: {weights.absent(side)}."
-            )
-        return table.name
 
 
 def mean_of_cosines(vectors: Tensor) -> Tensor:

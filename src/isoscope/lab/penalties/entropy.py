@@ -83,11 +83,12 @@ class EntropyTarget:
         for seen in found:
             if seen.site.layer not in mixed or seen.site.kind == "mixed_attention":
                 layers.setdefault(seen.site.layer or 0, []).append(seen)
-        return {
-            layer: torch.stack([seen.total for seen in each]).sum()
-            / torch.stack([seen.rows for seen in each]).sum().clamp_min(1)
-            for layer, each in layers.items()
-        }
+        sums: dict[int, list[Tensor]] = {}
+        for layer, each in layers.items():
+            sums[layer] = [
+                torch.stack(part).sum() for part in ([s.total for s in each], [s.rows for s in each])
+            ]
+        return {layer: total / rows.clamp_min(1) for layer, (total, rows) in sums.items()}
 
 
 def _first(attended: Attended) -> Attended:

@@ -23,9 +23,8 @@ from isoscope.sites import Site
 class IStar:
     """λ · mean over layers of (1 − IsoScore*), λ `strength`: above 0 towards isotropy, under 0 away from it.
 
-    IsoScore* is IsoScore of the covariance shrunk by `shrinkage` towards the round one of the same trace, of
-    what leaves each block at the positions that count. The paper takes all layers as one cloud, and shrinks
-    towards the covariance of a larger sample, taken anew every epoch.
+    IsoScore* is IsoScore of the covariance of what leaves a block, shrunk by `shrinkage` towards the round
+    one of the same trace. The paper takes all layers as one cloud, and shrinks towards a larger sample's.
     """
 
     strength: float

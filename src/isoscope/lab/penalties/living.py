@@ -1,7 +1,6 @@
 """Weights of a model as they are now, with their gradient: found by name once, read at every step.
 
-Finding takes milliseconds and waits for a GPU; reading does neither. A weight that is computed (σReparam, a
-parametrisation) is computed again, because it is read from the module that owns it.
+A weight that is computed (σReparam, a parametrisation) is read from its module, and so computed again.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ def reader(model: nn.Module) -> Read:
     owners = {plain_name(name): part for name, part in model.named_modules() if part is not model}
     whole = ref(model)  # held, it would never be freed
 
-    def read(name: str) -> Tensor:
-        owner, _, attribute = name.rpartition(".")
+    def read(path: str) -> Tensor:
+        owner, _, attribute = path.rpartition(".")
         return at_least_single(getattr(owners.get(owner, whole()), attribute))
 
     return read

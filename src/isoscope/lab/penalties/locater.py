@@ -1,7 +1,4 @@
-"""LocAteR: a narrow spectrum of W = scale·W_Q W_Kᵀ around a mean that is kept (Bao et al. 2024).
-
-The published loss is not to be had; this is a reconstruction.
-"""
+"""LocAteR, reconstructed: a narrow spectrum of W = scale·W_Q W_Kᵀ around a kept mean (Bao et al. 2024)."""
 
 from __future__ import annotations
 
@@ -50,14 +47,12 @@ class LocAteR:
         """The penalty of the model as it is now, a scalar."""
         if model not in self._found:
             self._found[model] = forms(model)
+        sizes, traces = [], []  # ‖W‖_F²/d and tr W of every head: through e×e matrices, never a d×d one
         with exactly(model):
-            each = [_readings(form) for form in self._found[model]]
-        size, trace = (torch.cat(parts) for parts in zip(*each, strict=True))
-        return self.strength * size.mean() + self.keep * (trace - self.target).square().mean()
-
-
-def _readings(form: Form) -> tuple[Tensor, Tensor]:
-    """‖W‖_F²/d and tr W of every head, [h]: through e×e matrices, never a d×d one."""
-    query, key = form.factors()
-    square = ((query.mT @ query) * (key.mT @ key)).sum((1, 2))
-    return form.scale**2 * square / query.shape[1], form.scale * (query * key).sum((1, 2))
+            for form in self._found[model]:
+                query, key = form.factors()
+                square = ((query.mT @ query) * (key.mT @ key)).sum((1, 2))
+                sizes.append(form.scale**2 * square / query.shape[1])
+                traces.append(form.scale * (query * key).sum((1, 2)))
+        apart = (torch.cat(traces) - self.target).square().mean()
+        return self.strength * torch.cat(sizes).mean() + self.keep * apart

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.choice import chosen
+from isoscope.errors import IsoscopeError, chosen, unknown_name
 from isoscope.lab.penalties.cosreg import CosReg
 from isoscope.lab.penalties.entropy import EntropyTarget
 from isoscope.lab.penalties.istar import IStar
@@ -62,7 +61,8 @@ def parse(written: str) -> Penalty:
     >>> parse("locater=.1,target=1")
     LocAteR(strength=0.1, target=1.0, keep=1.0)
     """
-    (name, strength), *others = map(_split, written.split(","))
+    parts = (part.partition("=") for part in written.split(","))
+    (name, strength), *others = ((word.strip(), value.strip()) for word, _, value in parts)
     line = chosen("penalty", name, PENALTIES)
     if not strength:
         raise IsoscopeError(f"{name} needs a strength: write {line.example}.")
@@ -78,11 +78,6 @@ def parse(written: str) -> Penalty:
             said = line.parameters[parameter]
             raise IsoscopeError(f"{name} needs {parameter} ({said}): write {line.example}.")
     return line.build(**values)
-
-
-def _split(part: str) -> tuple[str, str]:
-    name, _, value = part.partition("=")
-    return name.strip(), value.strip()
 
 
 def _number(line: Line, name: str, written: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
@@ -13,16 +13,14 @@ from torch import Tensor, nn
 from isoscope.errors import IsoscopeError
 from isoscope.run.monitor.live import is_compiled
 
-Found = TypeVar("Found")
 
-
-class Forward(Generic[Found]):
+class Forward:
     """The last forward of a model, without what backward computes again: what counts, and what was found."""
 
     def __init__(self) -> None:
         self.runs = False
         self.counts: Tensor | None = None  # [b, t]
-        self.found: list[Found] = []
+        self.found: list[Any] = []
 
     def begin(self, module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Forget the forward before this one, and keep the mask of padding that this one was given."""
@@ -42,11 +40,11 @@ class Forward(Generic[Found]):
         return self.counts[:size]
 
 
-Forwards = WeakKeyDictionary[nn.Module, Forward[Any]]
+Forwards = WeakKeyDictionary[nn.Module, Forward]
 
 
 @contextmanager
-def watched(name: str, model: nn.Module, forwards: Forwards) -> Iterator[Forward[Any]]:
+def watched(name: str, model: nn.Module, forwards: Forwards) -> Iterator[Forward]:
     """While inside, every forward of the model is a new `Forward`; the last is kept in `forwards`."""
     if is_compiled(model):
         raise IsoscopeError(

@@ -39,8 +39,7 @@ class Examples:
 class Lesson:
     """How batches are drawn, what is held out, what an answer costs, and what a model of it must fit.
 
-    `draw(random, n)` gives n examples: the same random state, the same examples. `chance` is the loss of one
-    who knows nothing.
+    `draw(random, n)` gives n examples by the random state; `chance` is the loss of one who knows nothing.
     """
 
     draw: Callable[[torch.Generator, int], Examples]

@@ -21,7 +21,7 @@ def frames(data: str, length: int) -> Lesson:
     Frames are 40 log energies every 10 ms, standardised over what is learnt from: the mean has a loss of 1.
     Recordings shorter than `length` + 1 frames are left out; a tenth of the others is held out.
     """
-    clips, _ = recordings(data, shortest=WINDOW)
+    clips, *_ = recordings(data, shortest=WINDOW)
     spectra = [spectrum for clip in clips if len(spectrum := _spectrum(clip)) > length]
     if len(spectra) < 2:
         longest = max((len(_spectrum(clip)) for clip in clips), default=0)

@@ -30,12 +30,10 @@ def images(data: str, length: int) -> Lesson:
         chosen = torch.randint(held, len(patches), (size,), generator=random)
         return Examples(patches[chosen], labels[chosen])
 
-    judged, same = Examples(patches[:held], labels[:held]), data_hash(pixels, labels)
-    told = (class_loss, math.log(len(names)), "nats a picture", patches.shape[2], patches.shape[1])
+    judged, same, many = Examples(patches[:held], labels[:held]), data_hash(pixels, labels), len(names)
+    told = (class_loss, math.log(many), "nats a picture", patches.shape[2], patches.shape[1])
     facts = {"data": data, "data_hash": same, "items": len(patches), "classes": list(names)}
-    return Lesson(
-        draw, judged, *told, causal=False, vectors=True, outputs=len(names), pooled=True, facts=facts
-    )
+    return Lesson(draw, judged, *told, causal=False, vectors=True, outputs=many, pooled=True, facts=facts)
 
 
 def _patches(pixels: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -85,16 +84,12 @@ def _encoded(data: str) -> tuple[Tensor, int]:
     """The text in sub-words, and how many of them there are."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    text = _text(data)
+    lines = _text(data).splitlines(keepends=True)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=SUBWORDS, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(_lines(text), trainer)
-    ids = [number for line in _lines(text) for number in tokenizer.encode(line).ids]
+    tokenizer.train_from_iterator(lines, trainer)
+    ids = [number for line in lines for number in tokenizer.encode(line).ids]
     return torch.tensor(ids), tokenizer.get_vocab_size()
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from text.splitlines(keepends=True)

@@ -75,10 +75,7 @@ class Checkpoints:
             return None
         try:
             training.restore(torch.load(self.last, map_location=training.device, weights_only=True))
-        except Exception as reason:
-            # whatever a damaged file makes of unpickling
-            why = first_line(reason)
-            raise IsoscopeError(
-                f"cannot go on from {self.last}: {why}. Remove it to train from the beginning."
-            ) from reason
+        except Exception as reason:  # whatever a damaged file makes of unpickling
+            why = f"{first_line(reason)}. Remove it to train from the beginning."
+            raise IsoscopeError(f"cannot go on from {self.last}: {why}") from reason
         return training.done

@@ -1,8 +1,4 @@
-"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it.
-
-Measured untrained and at several points of training, with every measure there is, on text that it is not
-trained on.
-"""
+"""The demonstration: a character-level Transformer learns the embedded text while a Monitor watches it."""
 
 from __future__ import annotations
 
@@ -10,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from isoscope.lab.tasks.base import Lesson
-from isoscope.lab.train.experiment import Experiment
+from isoscope.lab.train.experiment import Experiment, probe_of
 from isoscope.lab.train.training import Recipe, Training
 from isoscope.measures.table import choose
 from isoscope.run.monitor.monitor import Monitor, OnAlarm, Sink
@@ -46,15 +41,11 @@ def watch(
     """The Monitor of this demonstration: at its steps, whatever that takes."""
     about = {**demo.experiment.fixed(), **demo.lesson.facts, "looks": list(demo.steps)}
     return Monitor(
-        model, torch.split(demo.lesson.held.inputs, BATCH), every=lambda step: step in demo.steps, out=out,
+        model, probe_of(demo.lesson, len(demo.lesson.held.inputs), BATCH),
+        every=lambda step: step in demo.steps, out=out,
         measures=[measure.name for measure in choose()], counterfactual=True, budget=None, on_alarm=on_alarm,
         sinks=() if sink is None else (sink,), name=NAME, points=MOST // len(demo.steps), about=about
     )  # fmt: skip
-
-
-def begin(demo: Demo) -> nn.Module:
-    """The model as it is before training."""
-    return demo.experiment.build(demo.lesson)
 
 
 def perform(

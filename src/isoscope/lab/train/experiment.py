@@ -1,8 +1,7 @@
 """One experiment of the lab: a task, a model of some shape, a recipe and a penalty, in one run folder.
 
-A Monitor looks at the model when a checkpoint is due, on what is held out. Beside rows the folder has
-`checkpoints/step-000064.safetensors`, the weights at that step, and `state.pt`, from which training goes on.
-Rows are written first, then weights, then the state: whenever it is stopped, what is there is whole.
+A Monitor looks at it when a checkpoint is due. Rows are written first, then
+`checkpoints/step-000064.safetensors`, then `state.pt`, from which training goes on: what is there is whole.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from isoscope.errors import IsoscopeError, unknown_name
-from isoscope.lab.choice import chosen
+from isoscope.data.batch import Batch, as_batch
+from isoscope.errors import IsoscopeError, chosen, unknown_name
 from isoscope.lab.model import cnn, transformer
 from isoscope.lab.penalties.table import Penalty, parse
 from isoscope.lab.tasks.base import HELD, Lesson
@@ -151,12 +151,25 @@ class Underway:
                 progress(step, self.training.recipe.steps)
 
 
-def probe_of(lesson: Lesson) -> list[Tensor]:
-    """What a model is looked at with: batches of what is held out."""
-    return list(torch.split(lesson.held.inputs[:HELD], BATCH))
+def lesson_of(experiment: Experiment) -> Lesson:
+    """The lesson of an experiment, read once for all that learn it one after the other."""
+    return _lesson(experiment.task, experiment.data, experiment.length)
 
 
-def watched(model: nn.Module, probe: list[Tensor]) -> list[str]:
+@lru_cache(maxsize=1)
+def _lesson(task: str, data: str, length: int) -> Lesson:
+    return Experiment(task=task, data=data, length=length).lesson()
+
+
+def probe_of(lesson: Lesson, most: int = HELD, size: int = BATCH) -> list[Batch]:
+    """What a model is looked at with: batches of what is held out, of which every position counts.
+
+    The tasks have no special token, and what stands at position 0 is learnt like the rest.
+    """
+    return [as_batch(some, seed=0) for some in torch.split(lesson.held.inputs[:most], size)]
+
+
+def watched(model: nn.Module, probe: list[Batch]) -> list[str]:
     """The measures that can be read of a model: those of attention where it attends."""
     attends = bool(look(Model(model, "model"), probe[0]).attention)
     return [measure.name for measure in choose(WATCHED) if attends or measure.at != "attention"]

@@ -1,13 +1,10 @@
 """Probes: how much a linear reader finds in a frozen model's states of what the model was not taught.
 
-States are averaged over the positions that are there, standardised, and read by a logistic regression; it is
-fitted on some examples and judged on others, one reader a layer. Decided here: the ridge is fixed (1 against
-the summed loss of standardised states), so that no arm is given a search of its own. A ridge is not blind to
-scale, standardising takes out that of single dimensions and leaves what is between them.
-
-Three kinds of questions: labelled texts (a file), pictures of other classes (a folder), and without any data
-`order`: in half of the sequences a stretch is reversed. The mean of what enters the first block is the same
-for both, so layer 0 knows nothing of it: it is the control.
+States are averaged over positions, standardised, and read by a logistic regression, one a layer, that is
+fitted on some examples and judged on others. The ridge is fixed (1 against the summed loss), so that no arm
+is given a search of its own. Three kinds of questions: labelled texts (a file), pictures of other classes (a
+folder), and without any data `order`: in half of the sequences a stretch is reversed. The mean of what enters
+the first block is the same for both, so layer 0 knows nothing of it: it is the control.
 """
 
 from __future__ import annotations
@@ -82,8 +79,7 @@ def probe(model: nn.Module, asked: Questions) -> dict[int, Reading]:
     for layer, states in pooled_states(model, asked).items():
         states = states.cpu()  # a search asks at every turn, and a GPU that is shared answers late
         read = fit_reader(states[~part], labels[~part])
-        right = int((read(states[part]) == labels[part]).sum())
-        n = int(part.sum())
+        right, n = int((read(states[part]) == labels[part]).sum()), int(part.sum())
         null = float(labels[part].bincount().max()) / n
         found[layer] = Reading(right / n, n, null, *wilson(right, n))
     return found
@@ -230,7 +226,7 @@ def encoder(task: str, data: str) -> Callable[[str], list[int]]:
         return lambda words: [letters[letter] for letter in words if letter in letters]
     known = {word: number for number, word in enumerate(sorted({*text.split(), "\n"}))}
     none = known.get(UNKNOWN)
-    return lambda words: [at for word in words.split() if (at := known.get(word, none)) is not None]
+    return lambda line: [at for word in line.split() if (at := known.get(word, none)) is not None]
 
 
 def pictures(address: str, lesson: Lesson) -> Questions:
@@ -249,6 +245,6 @@ def pictures(address: str, lesson: Lesson) -> Questions:
     inputs = torch.cat([drawn.inputs, other.held.inputs[:DRAWN]])
     labels = torch.cat([drawn.targets, other.held.targets[:DRAWN]])
     judged = torch.arange(len(inputs)) >= DRAWN
-    known = {"probe_hash": other.facts["data_hash"], "probe_classes": other.facts["classes"]}
-    facts = {"probe": address, **known}
+    hashed, classes = other.facts["data_hash"], other.facts["classes"]
+    facts = {"probe": address, "probe_hash": hashed, "probe_classes": classes}
     return Questions(inputs, torch.ones(inputs.shape[:2], dtype=torch.bool), labels, judged, facts)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.tasks.base import Lesson
-from isoscope.lab.train.experiment import Experiment, probe_of
+from isoscope.lab.train.experiment import Experiment, lesson_of, probe_of
 from isoscope.lab.train.training import Recipe, Training
 from isoscope.models.source import Model
 from isoscope.results.store import read_run
@@ -38,7 +36,13 @@ class Reopen:
     def __call__(self, checkpoint: Checkpoint, device: str | None) -> Opened:
         """The model at this checkpoint, what it is looked at with, and its loss on what is held out."""
         experiment, facts = experiment_of(self.training)
-        lesson = _lesson(experiment, self.data)
+        own = experiment.data
+        if self.data not in (None, own) and experiment.task in _OWN_VOCABULARY:
+            raise IsoscopeError(
+                f"a model of the task '{experiment.task}' knows the tokens of its own data ('{own}') only; "
+                "leave --data out."
+            )
+        lesson = lesson_of(replace(experiment, data=self.data or own))
         changed = sorted(name for name, value in lesson.facts.items() if facts.get(name, value) != value)
         if self.data is None and changed:
             raise IsoscopeError(
@@ -73,14 +77,3 @@ def experiment_of(folder: str | Path) -> tuple[Experiment, Mapping[str, Any]]:
     recipe = Recipe(**{each.name: question[each.name] for each in fields(Recipe)})
     own = {each.name: question[each.name] for each in fields(Experiment) if each.name != "recipe"}
     return Experiment(**own, recipe=recipe), question
-
-
-@lru_cache(maxsize=1)
-def _lesson(experiment: Experiment, data: str | None) -> Lesson:
-    """Read once a process for all checkpoints."""
-    if data is not None and data != experiment.data and experiment.task in _OWN_VOCABULARY:
-        raise IsoscopeError(
-            f"a model of the task '{experiment.task}' knows the tokens of its own data ('{experiment.data}') "
-            "only; leave --data out."
-        )
-    return replace(experiment, data=data or experiment.data).lesson()

@@ -1,9 +1,7 @@
 """A step of training as one CUDA graph: recorded once, replayed from then on.
 
-A small model waits for Python, not for the GPU: hundreds of short kernels a step, each sent by itself. A
-recorded step sends them all at once. Decided here: the first steps are made one by one, so that whatever is
-found, compiled or allocated at first is there when the step is recorded; all of them count. A step that
-cannot be recorded, because something in it waits for the GPU, is made one by one as before.
+A small model waits for Python: a recorded step sends its hundreds of kernels at once. The first steps are
+made one by one, while things are allocated, and so are those that cannot be recorded.
 """
 
 from __future__ import annotations

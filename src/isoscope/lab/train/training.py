@@ -1,11 +1,7 @@
 """Train a small model, step by step, the same way every time.
 
-The batch of a step depends on the seed and the step alone, so that training which was stopped goes on from
-its last state to the same weights, bit for bit on a CPU.
-
-Decided here: a GPU is never waited for, and a step is recorded and replayed there (replay.py). Whether the
-loss is a number is noted on the device; from the first that is none on, the optimiser makes no more updates,
-so that the weights are those with which it went wrong when the note is read, every `LOOKED` steps.
+A step's batch depends on seed and step alone: training that was stopped goes on to the same weights. A GPU is
+never waited for: whether the loss is a number is noted there, and stops updates, until it is read.
 """
 
 from __future__ import annotations
@@ -82,10 +78,7 @@ class Training:
         self.optimiser.found_inf = self._spoilt  # type: ignore[attr-defined]  # where 1, no update
 
     def steps(self) -> Iterator[int]:
-        """Make the updates that are left; gives the number done, before each and after the last.
-
-        Between two of them the caller may look at the model, as long as it leaves it as it was.
-        """
+        """Make the updates that are left; gives the number done, before each and after the last."""
         while self.done < self.recipe.steps:
             yield self.done
             self._update()
@@ -188,15 +181,13 @@ class Training:
 @contextmanager
 def _noting(model: nn.Module, found: list[str]) -> Iterator[None]:
     """Add to a list, in order, the modules that give out NaN or Inf."""
+    names = {part: name or "the model" for name, part in model.named_modules()}
 
-    def note(words: str) -> Callable[[nn.Module, Any, Any], None]:
-        def look(_: nn.Module, inputs: object, output: object) -> None:
-            if isinstance(output, Tensor) and not bool(output.isfinite().all()):
-                found.append(words)
-
-        return look
+    def look(part: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and not bool(output.isfinite().all()):
+            found.append(f"what leaves {names[part]}")
 
     with ExitStack() as hooks:
-        for name, part in model.named_modules():
-            hooks.enter_context(part.register_forward_hook(note(f"what leaves {name or 'the model'}")))
+        for part in names:
+            hooks.enter_context(part.register_forward_hook(look))
         yield

@@ -48,10 +48,7 @@ class Given:
         return seen if self.counts is None else seen & self.counts[:, None, None, :].bool()
 
     def scores(self, query: Tensor, key: Tensor, scale: float) -> Tensor:
-        """Scores scale · query keyᵀ, −inf where a key is not seen, [b, h, t, t]; in 32 bits at least.
-
-        Sums over a row in 16 bits lose its small weights.
-        """
+        """Scores scale · query keyᵀ, −inf where a key is not seen, [b, h, t, t]; in 32 bits at least."""
         product = query @ key.mT
         return (scale * at_least_single(product)).masked_fill(~self.visible, -torch.inf)
 

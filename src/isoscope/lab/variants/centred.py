@@ -11,10 +11,7 @@ KEPT = 0.9  # of the running mean, a step
 
 
 class CentredQueries(nn.Module):
-    """s = (q − m_h)·k/√e, m_h the running mean of the queries of *earlier* steps; no gradient, still in eval.
-
-    The mean lags: with it the current batch does not see itself.
-    """
+    """s = (q − m_h)·k/√e, m_h the running mean of queries of *earlier* steps; no gradient, still in eval."""
 
     mean: Tensor
 

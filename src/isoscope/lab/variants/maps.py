@@ -65,10 +65,7 @@ class LearntSink(nn.Module):
 
 
 def sparsemax(scores: Tensor) -> Tensor:
-    """The point of the simplex that is nearest to each row of `scores` [..., s]; −inf stays at zero.
-
-    p_j = max(s_j − τ, 0) (Martins & Astudillo 2016).
-    """
+    """max(s_j − τ, 0), the nearest point of the simplex (Martins & Astudillo 2016); −inf stays at zero."""
     scores = _from_top(scores)
     ranked = scores.sort(-1, descending=True).values
     rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)

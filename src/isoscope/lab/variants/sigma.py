@@ -47,14 +47,10 @@ class SigmaLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] to [..., outputs]."""
         if self.training:
-            self._iterate()
+            with torch.no_grad(), torch.autocast(self.direction.device.type, enabled=False):
+                self.right.copy_(F.normalize(self.direction.mT @ self.left, dim=0))
+                self.left.copy_(F.normalize(self.direction @ self.right, dim=0))
         return F.linear(x, self.weight, self.bias)
-
-    @torch.no_grad()
-    def _iterate(self) -> None:
-        with torch.autocast(self.direction.device.type, enabled=False):
-            self.right.copy_(F.normalize(self.direction.mT @ self.left, dim=0))
-            self.left.copy_(F.normalize(self.direction @ self.right, dim=0))
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)

@@ -1,8 +1,7 @@
 """Architectures of the papers that no library provides: CharacterBERT, MANTa-LM, VAN, CrystalCoder.
 
-Each is written from its description, with the parameter names and the config of its authors' public code, so
-that the files they published load as they are. Once made known to transformers they load like any other
-model; with --trust-remote-code it is the authors' own code that runs instead.
+Written from their descriptions, with names and config of the authors' public code, so that published files
+load; with --trust-remote-code the authors' own code runs instead.
 """
 
 from __future__ import annotations
@@ -16,12 +15,8 @@ def know_configs() -> None:
 
     from isoscope.models.arch import configs
 
-    for config in (
-        configs.CharacterBertConfig,
-        configs.MantaConfig,
-        configs.VanConfig,
-        configs.CrystalCoderConfig,
-    ):
+    own = (configs.CharacterBertConfig, configs.MantaConfig, configs.VanConfig, configs.CrystalCoderConfig)
+    for config in own:
         AutoConfig.register(config.model_type, config, exist_ok=True)
 
 
@@ -40,10 +35,7 @@ def know_models() -> None:
 
 
 def renamed(kind: str) -> dict[str, str] | None:
-    """Patterns of parameter names that a published file of this kind may have, and what they are here.
-
-    None where every file has the names of the authors' code.
-    """
+    """Patterns of parameter names in published files of this kind, with their names here; None for none."""
     if kind == "van":
         from isoscope.models.arch.van import RENAMED as OF_VAN
 

@@ -1,9 +1,8 @@
 """CharacterBERT (El Boukkouri et al. 2020): BERT, with words made of their characters by a CNN.
 
-Parameter names as in github.com/helboukkouri/character-bert at ed7c5262 (`character_cnn.py`) and 1ba9fedc
-(`character_bert.py`); the hub's files have `character_bert.` before them, and heads that are left away.
-All but the CNN is BERT, so it is transformers' own. Its input is [b, t, 50]: the characters of t words, as
-data/words.py spells them.
+Names as in github.com/helboukkouri/character-bert at ed7c5262 (`character_cnn.py`) and 1ba9fedc
+(`character_bert.py`); the hub's have `character_bert.` before them. All but the CNN is transformers' own. Its
+input is [b, t, 50]: the characters of t words, as data/words.py spells them.
 """
 
 from __future__ import annotations

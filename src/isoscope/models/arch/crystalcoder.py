@@ -1,10 +1,9 @@
 """CrystalCoder (LLM360 2023): GPT-2's block with SwiGLU, rotary position on a part of each head, and muP.
 
 Under muP embeddings are multiplied by `mup_embeddings_scale`, and scores divided by the width of a head, not
-by its root. (Logits are multiplied too; there are none here.) Parameter names and config as in LLM360's own
-`modeling_crystalcoder.py`, read where they proposed it to github.com/huggingface/transformers, at 7cea6a53
-(config 11829b2e), and in the index of the published shards in github.com/LLM360/crystalcoder-train at
-de12c9e4. Only what the published models use is here: rotary position, SwiGLU, no cross-attention.
+by its root. Names and config as in LLM360's own `modeling_crystalcoder.py`, proposed to
+github.com/huggingface/transformers at 7cea6a53 (config 11829b2e), and in github.com/LLM360/crystalcoder-train
+at de12c9e4. Only what the published models use is here.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ ROTARY_BASE = 10_000
 
 
 def turn(x: Tensor, width: int) -> Tensor:
-    """Turn the first `width` dimensions of x [b, h, t, e] to its position, two neighbours together.
-
-    The plane (2i, 2i+1) at position t turns by t·10000^(−2i/width); the rest of the head stays.
-    """
+    """Turn planes (2i, 2i+1), i < `width`/2, of x [b, h, t, e] by t·10000^(−2i/width); the rest stays."""
     rates = ROTARY_BASE ** -(torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
     angles = torch.arange(x.shape[2], device=x.device, dtype=torch.float32)[:, None] * rates
     sine, cosine = (each.repeat_interleave(2, dim=-1).to(x.dtype) for each in (angles.sin(), angles.cos()))
@@ -80,10 +76,7 @@ class CrystalCoderBlock(nn.Module):
         self.attn, self.mlp = _Attention(config), _SwiGLU(config)
 
     def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
-        """The stream [b, t, d] one block on; `visible` [b, 1, t, t] is True where a key may be looked at.
-
-        None: all up to the query's own.
-        """
+        """The stream [b, t, d] one block on; `visible` [b, 1, t, t] is True where a key is seen."""
         x = x + self.attn(self.ln_1(x), visible)
         fed: Tensor = x + self.mlp(self.ln_2(x))
         return fed

@@ -8,10 +8,7 @@ from torch.nn import functional
 
 
 class Highway(nn.Module):
-    """x ← g ⊙ x + (1 − g) ⊙ relu(A x), g = σ(B x), some layers of it; x [..., d].
-
-    A and B are the two halves of one weight, [2d, d], in this order.
-    """
+    """x ← g ⊙ x + (1 − g) ⊙ relu(A x), g = σ(B x), A and B the halves of one weight [2d, d]; x [..., d]."""
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
 """VAN (Guo et al. 2022): a convolutional network whose blocks gate their input with a very large kernel.
 
-Parameter names as in `models/van.py` of github.com/Visual-Attention-Network/VAN-Classification at 72e17fdb.
-The authors' files come without a config, which `config_of` reads off their shapes. The hub's `van-*` folders,
-which earlier versions of transformers read, have other names for the same weights; `RENAMED` says which.
+Names as in `models/van.py` of github.com/Visual-Attention-Network/VAN-Classification at 72e17fdb; `config_of`
+reads the config off their shapes. `RENAMED` has the names in the hub's `van-*` folders.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ def config_of(weights: Mapping[str, Tensor]) -> VanConfig:
 
 
 class LargeKernel(nn.Module):
-    """x ⊙ W₁(D x): D a kernel of 5×5 and one of 7×7 with holes of 3, each channel alone; W₁ mixes channels.
-
-    Together they reach as far as one of 23 × 23.
-    """
+    """x ⊙ W₁(D x): D a kernel of 5×5 and one of 7×7 with holes of 3, each channel alone; W₁ mixes them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The query before rotary position, and the rotation that takes it to its place.
+"""The query or key before rotary position, and the rotation that takes it to its place.
 
 Nothing is known here of how a model writes its rotation. The steps between the last tensor that no table
 of positions has touched and the query are linear, so they are done again on another tensor: halves or
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from isoscope.models.attention.trail import CASTS, Step
 
 _FAILURES = (RuntimeError, ValueError, LookupError, TypeError)
+_REPEATING = 4  # steps at most that repeat key heads: an axis, an expansion, a shape, a copy
 _ROUNDINGS = 32  # of the largest entry: a few operations, each in the query's own precision
 
 
@@ -53,13 +55,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Rotation:
-    """Steps that turn queries [b, h, t, e] to their positions; `swapped`: they run on [b, t, h, e]."""
+    """Steps that turn queries or keys [b, h, t, e] to their positions; `swapped`: they run on [b, t, h, e].
+
+    They may also repeat key heads for the query heads that share them, `copies` side by side: each is then
+    taken once.
+    """
 
     root: int
     lines: tuple[Line, ...]
     rows: int
     batch: int
     swapped: bool
+    copies: int = 1
 
     def each(self, unrotated: Tensor) -> Tensor:
         """Every row [b, h, t, e] turned to its own position, in the precision it comes in."""
@@ -71,35 +78,36 @@ class Rotation:
             done = line.function(*_filled(line.args, values), **_filled(line.kwargs, values))
             values[line.number] = done if line.pick is None else done[line.pick]
         turned: Tensor = values[self.lines[-1].number]
-        return turned
+        return turned[:, :: self.copies]
 
     def of(self, batch: int, lines: Sequence[Line]) -> Rotation:
         """The same rotation of another forward of so many sequences."""
         return replace(self, lines=tuple(lines), batch=1 if self.batch == 1 else batch)
 
     def __call__(self, mean: Tensor) -> Tensor:
-        """A mean query [h, e] as it stands at every row: [b or 1, h, t, e]."""
+        """A mean [h, e] as it stands at every row: [b or 1, h, t, e]."""
         return self.each(mean[None, :, None, :].expand(self.batch, -1, self.rows, -1))
 
 
 @dataclass(frozen=True)
 class Still:
-    """No position turns the query: its mean is the same at every row."""
+    """No position turns the vectors: their mean is the same at every row."""
 
     rows: int
 
     def __call__(self, mean: Tensor) -> Tensor:
-        """A mean query [h, e] as [1, h, t, e]."""
+        """A mean [h, e] as [1, h, t, e]."""
         return mean[None, :, None, :].expand(1, -1, self.rows, -1)
 
 
 def before_rotation(
-    query: Tensor, origin: Step, like: Rotation | None
+    query: Tensor, origin: Step, like: Rotation | None, copies: int = 1
 ) -> tuple[Tensor, Step, Rotation] | str:
     """The query [b, h, t, e] before positions took part, its step and its rotation, or why there is none.
 
-    `like` is a rotation found before at the same place: its layout is then taken over without a check,
-    which would make the device wait.
+    So of a key, every head of which may stand in its origin as `copies` side by side. `like` is a rotation
+    found before at the same place: its layout is then taken over without a check, which would make the
+    device wait.
     """
     front, lines = {origin}, list[Step]()
     held: dict[Step, Tensor] = {}
@@ -107,7 +115,8 @@ def before_rotation(
         step = max(front, key=lambda each: each.number)  # so that all that came of it has been passed
         root = held.get(step)
         if len(front) == 1 and not step.turned and root is not None and _may_be(root, query):
-            found = _laid_out(query, root.detach(), step.number, tuple(map(_line, reversed(lines))), like)
+            steps = tuple(map(_line, reversed(lines)))
+            found = _laid_out(query, root.detach(), step.number, steps, like, copies)
             return found if isinstance(found, str) else (found[0], step, found[1])
         if step.call is None:
             what = step.operation.strip("_") or "an input of the block"
@@ -132,19 +141,23 @@ def _line(step: Step) -> Line:
 
 
 def _laid_out(
-    query: Tensor, root: Tensor, number: int, lines: tuple[Line, ...], like: Rotation | None
+    query: Tensor, root: Tensor, number: int, lines: tuple[Line, ...], like: Rotation | None, copies: int
 ) -> tuple[Tensor, Rotation] | str:
-    """With heads before rows or after, for one sequence or for all: as in `like`, or whichever is right."""
+    """With heads before rows or after, for one sequence or for all: as in `like`, or whichever is right.
+
+    The steps at the end that only repeat heads are left out where that does.
+    """
     b, _, rows, _ = query.shape
     if like is not None:
-        rotation = replace(like, root=number, rows=rows).of(b, lines)
+        rotation = replace(like, root=number, rows=rows).of(b, lines[: len(like.lines)])
         return root.transpose(1, 2) if like.swapped else root, rotation
+    shorter = [(lines[:-cut], 1) for cut in range(1, len(lines)) if cut <= _REPEATING and copies > 1]
     for swapped in (False, True):
         unrotated = root.transpose(1, 2) if swapped else root
         if unrotated.shape != query.shape:
             continue
-        for batch in dict.fromkeys((1, b)):
-            rotation = Rotation(number, lines, rows, batch, swapped)
+        for (some, each), batch in product([*shorter, (lines, copies)], dict.fromkeys((1, b))):
+            rotation = Rotation(number, some, rows, batch, swapped, each)
             if _gives(rotation, unrotated, query):
                 return unrotated, rotation
     return "the rotation that was read from the query's steps does not give the query"

@@ -43,7 +43,8 @@ class Attended:
 
     s = scale · q kᵀ + mask, each key head serving h/g query heads that stand together; `scores` are given
     where the model has them. `rotate` takes a mean query [h, e] to [b or 1, h, t, e]: turned to each row's
-    position, so that turning the rows of `unrotated` gives `query`. What is None has its reason in `why`.
+    position, so that turning the rows of `unrotated` gives `query`; so `rotate_key` of `unrotated_key`. What
+    is None has its reason in `why`.
     """
 
     query: Tensor | None  # [b, h, t, e]
@@ -61,6 +62,8 @@ class Attended:
     part: int  # which of the attentions of its kind in this call of the block
     why: str
     weights_of: Weigh | None = None  # from scores to weights, where that is no softmax
+    unrotated_key: Tensor | None = None  # [b, g, s, e]
+    rotate_key: Callable[[Tensor], Tensor] | None = None
 
 
 Receive = Callable[[Site, Attended], None]
@@ -75,19 +78,19 @@ class Learnt:
 
     counts: dict[Any, int] = field(default_factory=dict)  # attentions in a call of a block on these shapes
     copies: dict[Any, int] = field(default_factory=dict)
-    rotations: dict[Any, Rotation | str] = field(default_factory=dict)
+    rotations: dict[Any, Rotation | str] = field(default_factory=dict)  # of queries and keys
     explained: dict[Any, bool] = field(default_factory=dict)
     across: dict[Any, dict[int, bool]] = field(
         default_factory=dict
     )  # by call: whether its attentions are cross
     traced: set[Any] = field(default_factory=set)  # calls with an attention that only its trail tells
-    turning: set[Any] = field(default_factory=set)  # calls whose queries are turned to their position
-    roots: dict[Any, dict[int, Root | str | None]] = field(default_factory=dict)  # by call, of its attentions
+    turning: set[Any] = field(default_factory=set)  # calls whose queries or keys are turned to their position
+    roots: dict[Any, dict[Any, Root | str | None]] = field(default_factory=dict)  # by call, number and side
 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """Which operation of a call of a block gives the queries before their rotation, and what turns them."""
+    """Which operation of a call of a block gives queries or keys before rotation, and what turns them."""
 
     at: int  # the number of the operation
     operation: str
@@ -202,7 +205,8 @@ class _Course:
         self.call = (self.calls, *(tensor.shape for tensor in given))
         counted = self.learnt.counts.get(self.call)
         roots = self.learnt.roots.get(self.call, {})
-        still = not self.unrotated or self.call not in self.learnt.turning or len(roots) == counted
+        complete = counted is not None and len(roots) == 2 * counted
+        still = not self.unrotated or self.call not in self.learnt.turning or complete
         self.known = counted is not None and still and self.call not in self.learnt.traced
         self.over = counted == 0 or self.known
         self.operations, self.held, self.lines, self.awaited = 0, {}, {}, {}
@@ -337,20 +341,21 @@ class AttentionMode(TorchFunctionMode):
         site = Site("attention" if func is weigh else "mixed_attention", course.calls + 1)
         place = site, course.next_part(site.kind)
         query, key, scores, scale, weights_of = args if func is weigh else (None, None, args[1], 1.0, None)
-        origin = course.trail.step(query)
+        origin, key_origin = course.trail.step(query), course.trail.step(key)
         if not self.living:
             query, key, scores = (None if x is None else x.detach() for x in (query, key, scores))
-        unrotated, rotate, why = None, None, "its weights are mixed of those of other attentions"
-        if query is not None and not self.living:
-            unrotated, rotate, why = self._unrotated(query, origin, place)
+        before: tuple[Any, ...] = None, None, "its weights are mixed of those of other attentions", None, None
+        if query is not None and key is not None and not self.living:
+            before = self._both_unrotated(query, key, (origin, key_origin), place)
         self.received = True
         self.receive(
             site,
             Attended(
                 query=query, key=key, scale=scale, causal=False, mask=None, scores=scores,
-                unrotated=unrotated, rotate=rotate, softcap=None, cross=False,
-                module=course.inside[-1] if course.inside else "", path="shown", part=place[1], why=why,
+                unrotated=before[0], rotate=before[1], softcap=None, cross=False,
+                module=course.inside[-1] if course.inside else "", path="shown", part=place[1], why=before[2],
                 weights_of=weights_of or (lambda _: out if self.living else out.detach()),
+                unrotated_key=before[3], rotate_key=before[4],
             ),
         )  # fmt: skip
         if not course.over:
@@ -373,43 +378,57 @@ class AttentionMode(TorchFunctionMode):
             if not explained[place]:
                 query = key = mask = None
                 why = "the query and key that were traced do not give the scores"
-        unrotated, rotate = None, None
+        before: tuple[Any, ...] = (None,) * 5
         if query is not None and key is not None:
             copies, there = self.learnt.copies, (*place, key.shape[1])  # repeated only where there is a mask
             key, copies[there] = once_each(key, query.shape[1], copies.get(there))
             if course.unrotated and not self.living:
-                unrotated, rotate, reason = self._unrotated(query, found.query_step, place)
-                why = why or reason
+                steps = found.query_step, found.key_step
+                before = self._both_unrotated(query, key, steps, place, copies[there])
+                why = why or before[2]
         self.received = True
         self.receive(
             site,
             Attended(
                 query=query, key=key, scale=found.scale, causal=found.causal, mask=mask, scores=found.scores,
-                unrotated=unrotated, rotate=rotate, softcap=found.softcap, cross=cross,
+                unrotated=before[0], rotate=before[1], softcap=found.softcap, cross=cross,
                 module=course.inside[-1] if course.inside else "",
                 path="multi_head_attention" if self.heads else path, part=part, why=why,
+                unrotated_key=before[3], rotate_key=before[4],
             ),
         )  # fmt: skip
 
+    def _both_unrotated(
+        self,
+        query: Tensor,
+        key: Tensor,
+        origins: tuple[Step | None, Step | None],
+        place: tuple[Site, int],
+        copies: int = 1,
+    ) -> tuple[Any, ...]:
+        """Queries before rotation, what turns them, why there are none; and so keys, without the reason."""
+        queries = self._unrotated(query, origins[0], place, "query", 1)
+        return *queries, *self._unrotated(key, origins[1], place, "key", copies)[:2]
+
     def _unrotated(
-        self, query: Tensor, origin: Step | None, place: tuple[Site, int]
+        self, vectors: Tensor, origin: Step | None, place: tuple[Site, int], side: str, copies: int
     ) -> tuple[Tensor | None, Callable[[Tensor], Tensor] | None, str]:
-        course, number = self.course, self.course.parts.total()
+        course, number = self.course, (self.course.parts.total(), side)
         roots = self.learnt.roots.setdefault(course.call, {})
         if course.known:
-            return self._from_root(query, roots.get(number))
+            return self._from_root(vectors, roots.get(number))
         if origin is not None and not origin.turned:
             roots[number] = None
-            return query, Still(query.shape[2]), ""
+            return vectors, Still(vectors.shape[2]), ""
         self.learnt.turning.add(course.call)
         if origin is None:
-            roots[number] = "where the query comes from was not seen, so neither was its rotation"
+            roots[number] = f"where the {side} comes from was not seen, so neither was its rotation"
         elif len(origin.shape) != 4:
-            roots[number] = "the query is rotated before it has heads of its own"
+            roots[number] = f"the {side} is rotated before it has heads of its own"
         else:
-            rotations, kind = self.learnt.rotations, (*place, query.shape[0] > 1)
+            rotations, kind = self.learnt.rotations, (*place, side, vectors.shape[0] > 1)
             known = rotations.get(kind)
-            found = known if isinstance(known, str) else before_rotation(query, origin, known)
+            found = known if isinstance(known, str) else before_rotation(vectors, origin, known, copies)
             rotations[kind] = found if isinstance(found, str) else found[2]
             if not isinstance(found, str):
                 unrotated, root, rotation = found
@@ -420,21 +439,21 @@ class AttentionMode(TorchFunctionMode):
         return None, None, str(roots[number])
 
     def _from_root(
-        self, query: Tensor, root: Root | str | None
+        self, vectors: Tensor, root: Root | str | None
     ) -> tuple[Tensor | None, Callable[[Tensor], Tensor] | None, str]:
-        """The queries before their rotation in a call that was traced before."""
+        """Queries or keys before their rotation in a call that was traced before."""
         if root is None:
-            return query, Still(query.shape[2]), ""
+            return vectors, Still(vectors.shape[2]), ""
         if isinstance(root, str):
             return None, None, root
         found, lines = self.course.held.pop(root, None), self.course.lines.pop(root, [])
-        if found is None or found.numel() != query.numel() or len(lines) != len(root.rotation.lines):
+        if found is None or found.numel() != vectors.numel() or len(lines) != len(root.rotation.lines):
             raise IsoscopeError(
                 "the model runs other operations on some inputs than on the first, before an attention with "
-                "rotary position; its queries cannot be followed. Choose measures without query drift."
+                "rotary position; its queries and keys cannot be followed. Choose measures that need neither."
             )
         found = found.detach()
-        rotation = root.rotation.of(len(query), lines)
+        rotation = root.rotation.of(len(vectors), lines)
         return found.transpose(1, 2) if rotation.swapped else found, rotation, ""
 
     def _is_cross(self, query: Step | None, key: Step | None) -> bool:

@@ -1,8 +1,7 @@
 """Weights without a forward pass: W_Q and W_K of every head, vocabulary matrices, norms.
 
-Read by name from a folder, a hub id, a file or a live module, one attention at a time: a consumer holds a
-few matrices, whatever the size of the model. Nothing is computed here. Rotary position and QK-norm come
-after the projections and are not in them; the remarks name both where they follow.
+Read by name, one attention at a time: a consumer holds a few matrices. Rotary position and QK-norm come after
+the projections and are not in them; the remarks name both where they follow.
 """
 
 from __future__ import annotations
@@ -96,33 +95,24 @@ class Weights:
         """The matrix that tokens enter by (`input`) or leave by (`output`); None where `absent` says why."""
         if self.absent(side):
             return None
-        tensors = self.opened.tensors
-        entry, exit_ = input_name(tensors.names), output_name(tensors.names)
-        config = part_for(self.opened.config, None)
-        if side == "input":
-            assert entry is not None
-            return Vocabulary(entry, tensors.read(entry), None, self._tied(), ())
-        name = exit_ or input_name(tensors.names, decoder=True)
+        tensors, leaves = self.opened.tensors, side == "output"
+        stored = output_name(tensors.names) if leaves else None
+        name = stored or input_name(tensors.names, decoder=leaves)
         assert name is not None
-        bias = output_bias(tensors.names, exit_)
-        scaled = said(config, "scale_decoder_outputs")
-        return Vocabulary(
-            name,
-            tensors.read(name),
-            None if bias is None else tensors.read(bias).flatten(),
-            self._tied(),
-            ("the model multiplies what enters this matrix by 1/√d",) if scaled else (),
-        )
+        bias = output_bias(tensors.names, stored) if leaves else None
+        scaled = leaves and said(part_for(self.opened.config, None), "scale_decoder_outputs")
+        remarks = ("the model multiplies what enters this matrix by 1/√d",) if scaled else ()
+        added = None if bias is None else tensors.read(bias).flatten()
+        return Vocabulary(name, tensors.read(name), added, self._tied(), remarks)
 
     def absent(self, side: str) -> str:
         """Why there is no such vocabulary matrix; empty where there is one."""
         if side not in SIDES:
             raise unknown_name("vocabulary", side, SIDES)
         names = self.opened.tensors.names
-        entry = input_name(names)
         if side == "output" and output_name(names) is not None:
             return ""
-        if entry is None:
+        if input_name(names) is None:
             return "the weights hold no table of tokens"
         return "" if side == "input" else no_output(names, self.opened.config)
 

@@ -1,7 +1,6 @@
 """What a config says of attention and norms: heads, scale, position, epsilon.
 
-Configs use several words for one thing, and a few architectures do otherwise than their config says; both
-are tables here, read from transformers' own code.
+Configs use several words for one thing, and some architectures do otherwise: tables from transformers' code.
 """
 
 from __future__ import annotations
@@ -17,25 +16,23 @@ _EPSILONS = (
     "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "layernorm_epsilon", "norm_epsilon",
 )  # fmt: skip
 _OWN_EPSILON = {"distilbert": 1e-12, "segformer": 1e-5, "cvt": 1e-5}  # written in the code, not the config
-_UNSCALED = (  # the score is q·k as it is
-    "t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop", "pix2struct", "gpt_neo",
-    "manta", "gemma3n", "gemma4", "embedding_gemma2", "diffusion_gemma", "dia",
-)  # fmt: skip
 _ROOT_MEAN_SQUARE = (
     "t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop", "pix2struct", "manta",
 )  # fmt: skip
+_UNSCALED = (  # the score is q·k as it is
+    *_ROOT_MEAN_SQUARE, "gpt_neo", "gemma3n", "gemma4", "embedding_gemma2", "diffusion_gemma", "dia",
+)  # fmt: skip
+
 _PLUS_ONE = (  # the norm multiplies by 1 + weight
     "gemma", "gemma2", "gemma3", "gemma3_text", "recurrent_gemma", "t5gemma", "t5gemma2", "vaultgemma",
     "nemotron", "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text",
 )  # fmt: skip
+_RELATIVE = "a bias of relative position"
 _POSITION_BIAS = {
-    "t5": "a bias of relative position", "mt5": "a bias of relative position",
-    "umt5": "a bias of relative position", "longt5": "a bias of relative position",
-    "manta": "a bias of relative position",
-    "bloom": "ALiBi", "mpt": "ALiBi", "swin": "a bias of relative position",
-    "swinv2": "a bias of relative position", "deberta": "terms of relative position",
-    "deberta-v2": "terms of relative position", "xlnet": "terms of relative position and segment",
-    "wavlm": "a gated bias of relative position",
+    **dict.fromkeys(("t5", "mt5", "umt5", "longt5", "manta", "swin", "swinv2"), _RELATIVE),
+    **dict.fromkeys(("bloom", "mpt"), "ALiBi"),
+    **dict.fromkeys(("deberta", "deberta-v2"), "terms of relative position"),
+    "xlnet": "terms of relative position and segment", "wavlm": "a gated bias of relative position",
 }  # fmt: skip
 
 
@@ -78,9 +75,7 @@ def heads_of(config: Any, tower: Tower, stage: int) -> int | None:
 def key_heads_of(config: Any, heads: int) -> int:
     """How many key heads a fused weight holds."""
     kind = kind_of(config)
-    if kind == "falcon" and not said(config, "new_decoder_architecture"):
-        return 1 if said(config, "multi_query") else heads
-    if kind == "gpt_bigcode":
+    if kind == "gpt_bigcode" or (kind == "falcon" and not said(config, "new_decoder_architecture")):
         return 1 if said(config, "multi_query") else heads
     found = said(config, *_KEY_HEADS) or said(said(config, "attn_config"), *_KEY_HEADS)
     return int(found) if isinstance(found, int) else heads
@@ -151,10 +146,8 @@ def left_out(config: Any) -> list[str]:
     bias = _POSITION_BIAS.get(kind_of(config)) or ("ALiBi" if said(config, "alibi") else None)
     if said(config, "relative_attention") is False:  # DeBERTa without its terms of position
         bias = None
-    elif bias is None and any(
-        said(config, name) for name in ("use_relative_position_bias", "use_shared_relative_position_bias")
-    ):
-        bias = "a bias of relative position"
+    elif bias is None and any(said(config, f"use_{each}relative_position_bias") for each in ("", "shared_")):
+        bias = _RELATIVE
     if bias:
         found.append(f"the scores also have {bias}, which the static form leaves out")
     if cap := said(config, "attn_logit_softcapping"):

@@ -1,8 +1,7 @@
 """Where the tensors of a model lie, and how one of them is read without the rest.
 
-A folder, a hub id (only the index and the shards that are asked for are downloaded), a single file or a
-live module: each becomes names and a way to read one of them. safetensors give one tensor from the file;
-a pickle is mapped into memory and read as plain tensors only, so it cannot run code.
+A folder, a hub id (of which only what is asked for is downloaded), a file or a live module: each becomes
+names and a way to read one. A pickle is read as plain tensors only, so it cannot run code.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from isoscope.errors import IsoscopeError, first_line
 from isoscope.models.blocks import plain_name
 from isoscope.models.checkpoint import SUFFIXES, refuse_cut_short, state_dict_in, unpickled
 from isoscope.models.hub import transport_errors
-from isoscope.models.source import locate, quiet
+from isoscope.models.source import locate, parted, quiet
 
 LOOKED_FOR = (  # in this order; an index names the shards
     "model.safetensors.index.json",
@@ -72,7 +71,7 @@ class Tensors:
     names: frozenset[str]
     stored: Callable[[str], Tensor]
     shape: Callable[[str], tuple[int, ...]]
-    check: Callable[[frozenset[str]], None]
+    check: Callable[[frozenset[str]], None] = lambda names: None
     module: nn.Module | None = None
     faults: Callable[[], tuple[Fault, ...]] = tuple
     living: bool = False  # where they are, with their gradient
@@ -90,10 +89,7 @@ class Tensors:
 
 @dataclass(frozen=True)
 class Opened:
-    """Tensors, what the config says, and the address they came from.
-
-    `commit` is set where they came from the hub: files of a commit do not change.
-    """
+    """Tensors, what the config says, and the address they came from; `commit` is set for those of the hub."""
 
     tensors: Tensors
     config: Any
@@ -108,10 +104,7 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     """The weights at a folder, a hub id that ``@revision`` may follow, or in a single file."""
     if Path(address).is_file():
         return _open_file(Path(address), Path(config) if config else None)
-    name, _, written = (
-        address.rpartition("@") if "@" in address and not Path(address).exists() else (address, "", "")
-    )
-    asked = revision or written or None
+    name, asked = parted(address, revision)
     place, commit = locate(name, asked)
     local = Path(place).is_dir()
     fetch: Fetch = partial(file_in_folder, Path(place)) if local else cache(partial(_from_hub, place, commit))
@@ -119,11 +112,8 @@ def open_address(address: str, revision: str | None, config: str | None) -> Open
     found = next((file for file in LOOKED_FOR if fetch(file) is not None), None)
     if found is None:
         raise IsoscopeError(f"'{name}' holds no weights: looked for {', '.join(LOOKED_FOR)}.")
-    tensors = (
-        sharded_tensors(name, found, fetch, local)
-        if found.endswith("json")
-        else single_file_tensors(name, fetch, found)
-    )
+    whole = not found.endswith("json")
+    tensors = single_file_tensors(name, fetch, found) if whole else sharded_tensors(name, found, fetch, local)
     return Opened(tensors, said, name, commit or asked or "", known, settings, commit)
 
 
@@ -191,11 +181,7 @@ def _config(file: Path | None, name: str) -> tuple[Any, bool, str]:
 def _open_file(file: Path, config: Path | None) -> Opened:
     if file.suffix not in SUFFIXES:
         raise IsoscopeError(f"'{file}' is no file of weights ({', '.join(SUFFIXES)}); give one, or a folder.")
-    if file.suffix == ".safetensors":
-        said, known, settings = _config(config or file.parent, str(file))
-        tensors = single_file_tensors(str(file), lambda _: file, str(file))
-        return Opened(tensors, said, str(file), known=known, settings=settings)
-    held = unpickled(file)
+    held = {} if file.suffix == ".safetensors" else unpickled(file)
     if isinstance(held.get("dims"), Mapping) and isinstance(held.get("model_state_dict"), Mapping):
         dims = held["dims"]
         whisper = SimpleNamespace(
@@ -209,7 +195,8 @@ def _open_file(file: Path, config: Path | None) -> Opened:
         tensors = _held(str(file), dict(held["model_state_dict"]))
         return Opened(tensors, whisper, str(file), settings=str(sorted(dims.items())))
     said, known, settings = _config(config or file.parent, str(file))
-    return Opened(_pickle(str(file), file, held), said, str(file), known=known, settings=settings)
+    tensors = _pickle(str(file), file, held) if held else single_file_tensors(str(file), lambda _: file, "")
+    return Opened(tensors, said, str(file), known=known, settings=settings)
 
 
 def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
@@ -218,14 +205,17 @@ def single_file_tensors(name: str, fetch: Fetch, file: str) -> Tensors:
     assert path is not None
     if path.suffix != ".safetensors":
         return _pickle(name, path, unpickled(path))
-    shard = _shard(path)
+    refuse_cut_short(path)
+    try:
+        shard: Any = safe_open(path, "pt")
+    except (OSError, SafetensorError) as reason:
+        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
     stored = {plain_name(key): key for key in shard.keys()}  # noqa: SIM118  it is no mapping
     return Tensors(
         name,
         frozenset(stored),
         lambda key: shard.get_tensor(stored[key]),
         lambda key: tuple(shard.get_slice(stored[key]).get_shape()),
-        lambda _: None,
     )
 
 
@@ -267,9 +257,8 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
         return tuple(broken[file] for file in sorted(broken))
 
     def check(names: frozenset[str]) -> None:
-        for file in sorted({files[stored[key]] for key in names}):
-            if local:  # on the hub, a shard is downloaded when it is read
-                part(file)
+        for file in sorted({files[stored[key]] for key in names}) if local else ():
+            part(file)  # of the hub, a shard is downloaded when it is read
 
     def stored_in(key: str) -> Tensors:
         held = part(files[stored[key]])
@@ -287,24 +276,11 @@ def sharded_tensors(name: str, index: str, fetch: Fetch, local: bool) -> Tensors
     )
 
 
-def _shard(path: Path) -> Any:
-    refuse_cut_short(path)
-    try:
-        return safe_open(path, "pt")
-    except (OSError, SafetensorError) as reason:
-        raise IsoscopeError(f"cannot read {path}: {first_line(reason)}.") from reason
-
-
 def _pickle(name: str, file: Path, held: Mapping[str, Any]) -> Tensors:
     return _held(name, {plain_name(key): value for key, value in state_dict_in(file, held).items()})
 
 
 def _held(name: str, held: Mapping[str, Tensor], module: nn.Module | None = None) -> Tensors:
     return Tensors(
-        name,
-        frozenset(held),
-        lambda key: held[key],
-        lambda key: tuple(held[key].shape),
-        lambda _: None,
-        module,
+        name, frozenset(held), lambda key: held[key], lambda key: tuple(held[key].shape), module=module
     )

@@ -1,7 +1,4 @@
-"""From stored weights to one matrix a head: W_Q [h, d, e] and W_K [g, d, e], however they were fused.
-
-A Linear stores [rows, d], Conv1D (GPT-2) [d, rows]. What the cuts mean is said at `names.Layout`.
-"""
+"""From stored weights, cut as `names.Layout` says, to one matrix a head: W_Q [h, d, e] and W_K [g, d, e]."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def biases_of(place: Place, names: frozenset[str], read: Read) -> tuple[Tensor |
             return read(f"{place.module}.{own}").flatten(), None
     found = []
     for weights in (place.query, place.key):
-        biases = [_bias_name(name) for name in weights]
+        biases = [name.removesuffix("weight") + "bias" for name in weights]
         found.append(torch.cat([read(name) for name in biases]) if names.issuperset(biases) else None)
     return found[0], found[1]
 
@@ -75,11 +72,8 @@ def cut_biases(
     """The biases of each head, [h, e] and [g, e], cut as the weights `like` were."""
     (h, e, _), g = like[0].shape, len(like[1])
     if layout in ("whole", "headed") or query is None or key is None:
-        wide = None if query is None else _fold(query, h, -1)
-        return (
-            None if wide is None else wide[:, :e],
-            None if key is None else _fold(key[: g * e], g, e),
-        )
+        queries = None if query is None else _fold(query, h, -1)[:, :e]
+        return queries, None if key is None else _fold(key[: g * e], g, e)
     q, k = cut(query[:, None], key[:, None], layout, h, g, head_width)
     return q[..., 0], k[..., 0]
 
@@ -101,10 +95,6 @@ def _upright(weight: Tensor, name: str) -> Tensor:
 def _lies(name: str, weight: Tensor) -> bool:
     """Whether a fused weight is [d, rows], which its shape shows: it has more rows than d."""
     return name.endswith("c_attn.weight") and len(weight) < weight.shape[1]
-
-
-def _bias_name(weight: str) -> str:
-    return weight.removesuffix("weight") + "bias"
 
 
 def _even(rows: int, parts: int) -> int:

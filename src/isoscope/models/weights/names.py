@@ -1,8 +1,7 @@
 """Which names mean queries and keys, and which block of which tower they stand in.
 
-One table of name endings, not one class an architecture: what a framework calls its projections is a
-short list, and the same few words serve a hundred models. Blocks are numbered as the tap numbers calls:
-the encoder's first, then the decoder's, from 1.
+One table of name endings serves a hundred models. Blocks are numbered as the tap numbers calls: the encoder's
+first, then the decoder's, from 1.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ CROSS = ("cross", "encoder_attn", "encdec", "multihead_attn")  # in the name of 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the weights of an attention end, and how the rows of a fused one are cut.
+    """How the weights of an attention end, and how the rows [rows, d] of a fused one are cut.
 
-    The cuts of a weight [rows, d], with h query heads, g key heads and e dimensions a head:
     `whole` the query's and the key's own weights · `stacked` [h·e | g·e | g·e], queries, keys, values ·
-    `grouped` [g, h/g + 2, e], the queries of a group, then its key and value · `key_value` the query's own
-    weight, keys and values stacked · `quarters` [4, 3, h/4, e], queries, values, keys · `headed` [d, h, e].
+    `grouped` [g, h/g + 2, e], queries of a group, its key and value · `key_value` the query's own weight,
+    keys and values stacked · `quarters` [4, 3, h/4, e], queries, values, keys · `headed` [d, h, e].
     """
 
     query: str
@@ -66,10 +64,7 @@ _ORDER = (  # towers run in this order; what is none of these stands third
 
 @dataclass(frozen=True)
 class Place:
-    """One attention by name: its block, its module, and the weights of queries and keys.
-
-    There are several of each where every head has its own.
-    """
+    """One attention by name: its block, its module, and its weights, several where heads have their own."""
 
     block: str
     module: str
@@ -202,12 +197,9 @@ def find_towers(places: Iterable[Place], names: Iterable[str]) -> list[Tower]:
             head = ".".join(parts[: stem.count(".") + 1])
             if stem_of(head) == stem:
                 blocks[stem].add(head)
-    in_order = sorted(stems, key=lambda stem: (_rank(stem), stem))
+    rank = {stem: next((at for word, at in reversed(_ORDER) if word.search(stem)), 2) for stem in stems}
+    in_order = sorted(stems, key=lambda stem: (rank[stem], stem))
     return [Tower(stem, tuple(sorted(blocks[stem], key=numbers_of))) for stem in in_order]
-
-
-def _rank(stem: str) -> int:
-    return next((rank for pattern, rank in reversed(_ORDER) if pattern.search(stem)), 2)
 
 
 def _block(module: str) -> str:
@@ -230,7 +222,8 @@ def _gathered(places: Iterable[Place]) -> list[Place]:
     found: dict[tuple[str, str], list[Place]] = {}
     for place in places:
         whole, _, number = place.module.rpartition(".")
-        found.setdefault((place.block, whole if _is_head(place, number) else place.module), []).append(place)
+        is_head = number.isdigit() and place.module != place.block
+        found.setdefault((place.block, whole if is_head else place.module), []).append(place)
     gathered = []
     for (block, module), heads in found.items():
         heads.sort(key=lambda place: numbers_of(place.module))
@@ -238,7 +231,3 @@ def _gathered(places: Iterable[Place]) -> list[Place]:
         key = tuple(name for place in heads for name in place.key)
         gathered.append(Place(block, module, heads[0].cross, heads[0].cut, query, key))
     return gathered
-
-
-def _is_head(place: Place, number: str) -> bool:
-    return number.isdigit() and place.module != place.block

@@ -7,7 +7,6 @@ the encoder's last norm.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,20 +106,14 @@ def has_norm(name: str, names: frozenset[str]) -> bool:
 
 def _closing(block: str, names: frozenset[str], config: Any, post: bool | None) -> tuple[str, str] | None:
     """The norms after attention and at the end of a post-norm block; None where it is pre-norm."""
-    rows: Sequence[tuple[str, str]] = _AFTER
-    if _is_post(config) if post is None else post:
-        rows = (*_AFTER, *_AFTER_BY_KIND)
-    for after, closing in rows:
+    if post is None and kind_of(config) in _STABLE:
+        post = not said(config, "do_stable_layer_norm")
+    elif post is None:
+        post = kind_of(config) in _POST_NORM or said(config, "do_layer_norm_before") is False
+    for after, closing in (*_AFTER, *_AFTER_BY_KIND) if post else _AFTER:
         if has_norm(f"{block}.{after}", names) and has_norm(f"{block}.{closing}", names):
             return after, closing
     return None
-
-
-def _is_post(config: Any) -> bool:
-    kind = kind_of(config)
-    if kind in _STABLE:
-        return not said(config, "do_stable_layer_norm")
-    return kind in _POST_NORM or said(config, "do_layer_norm_before") is False
 
 
 def _homes(stem: str) -> list[str]:

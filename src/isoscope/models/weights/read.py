@@ -42,8 +42,7 @@ class Projections:
     """Queries and keys of one attention: q = x W_Q + b_Q, k = x W_K + b_K, score = scale·q·k.
 
     h/g query heads that stand together share a key head. x is what leaves `norm`, on the side of the keys
-    `key_norm`: the same, but for attention across. `module` tells apart two attentions of one block, which
-    have one site. `remarks` say what this leaves out.
+    `key_norm`. `module` tells apart two attentions of one block. `remarks` say what this leaves out.
     """
 
     site: Site
@@ -115,8 +114,9 @@ def read_norm(tensors: Tensors, found: Found, config: Any) -> Norm | None:
     """The norm of this name; None where there is none."""
     if found.name is None:
         return None
-    weight = _either(tensors, found.name, "weight", "gamma")
-    bias = _either(tensors, found.name, "bias", "beta")
+    words = (("weight", "gamma"), ("bias", "beta"))
+    there = [[name for word in pair if (name := f"{found.name}.{word}") in tensors.names] for pair in words]
+    weight, bias = (tensors.read(names[0]) if names else None for names in there)
     if weight is None:
         return None
     live = _module(tensors, found.name)
@@ -147,19 +147,17 @@ def _key_norm(tensors: Tensors, step: Step, towers: Iterable[Tower], config: Any
     place = step.place
     if place.cross:
         encoders = [tower for tower in towers if not tower.decoder and tower != step.tower]
-        return (
-            last_norm(encoders[-1], tensors.names, config, post_norm(tensors, place))
-            if encoders
-            else Found(None, "")
-        )
+        if not encoders:
+            return Found(None, "")
+        return last_norm(encoders[-1], tensors.names, config, post_norm(tensors, place))
     own = _shortened(place, tensors.names)
     return front if own is None else Found(own, "after the keys' own shortening")
 
 
 def _shortened(place: Place, names: frozenset[str]) -> str | None:
     """The norm after the convolution by which SegFormer shortens the sequence that keys are made of."""
-    there = [norm for part, norm in _SHORTENED.items() if f"{place.module}.{part}.weight" in names]
-    return f"{place.module}.{there[0]}" if there else None
+    at = place.module
+    return next((f"{at}.{norm}" for part, norm in _SHORTENED.items() if f"{at}.{part}.weight" in names), None)
 
 
 def _heads(opened: Opened, config: Any, step: Step) -> int:
@@ -198,11 +196,6 @@ def _remarks(opened: Opened, config: Any, step: Step, front: Found) -> list[str]
     if post_norm(opened.tensors, place) and opened.tensors.module is None:
         found.append("whether norms stand before or after is not stored; torch's default, after, is taken")
     return [*found, *config_of.left_out(config)]
-
-
-def _either(tensors: Tensors, name: str, *words: str) -> Tensor | None:
-    there = [f"{name}.{word}" for word in words if f"{name}.{word}" in tensors.names]
-    return tensors.read(there[0]) if there else None
 
 
 def _module(tensors: Tensors, name: str) -> nn.Module | None:

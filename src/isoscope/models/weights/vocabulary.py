@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from isoscope.models.weights.config import said
@@ -28,20 +29,20 @@ _TRACES = ("cls.predictions.", "lm_head.", "predictions.", "vocab_transform.", "
 
 def input_name(names: frozenset[str], *, decoder: bool = False) -> str | None:
     """The table of token embeddings; that of the decoder where there are several and it is asked for."""
-    for ending in INPUT:
-        found = sorted(name for name in names if name == ending or name.endswith(f".{ending}"))
-        if found:
-            return next((name for name in found if "decoder" in name), found[0]) if decoder else found[-1]
-    return None
+    found = _first(names, INPUT)
+    wanted = [name for name in found if "decoder" in name] + found if decoder else found[-1:]
+    return next(iter(wanted), None)
 
 
 def output_name(names: frozenset[str]) -> str | None:
     """The matrix that gives the logits, where it is stored."""
-    for ending in OUTPUT:
-        found = sorted(name for name in names if name == ending or name.endswith(f".{ending}"))
-        if found:
-            return found[0]
-    return next((name for name in _OUTPUT_OUTSIDE if name in names), None)
+    return next((name for name in (*_first(names, OUTPUT), *_OUTPUT_OUTSIDE) if name in names), None)
+
+
+def _first(names: frozenset[str], endings: Iterable[str]) -> list[str]:
+    """The names with the first of these endings that any has."""
+    each = (sorted(name for name in names if f".{name}".endswith(f".{ending}")) for ending in endings)
+    return next(filter(None, each), [])
 
 
 def output_bias(names: frozenset[str], matrix: str | None) -> str | None:

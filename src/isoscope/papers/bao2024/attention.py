@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import pandas as pd
@@ -20,32 +22,21 @@ WALKS = 0.5  # the slope above which inputs are nearer to a walk (1) than to sta
 CURVES = {"predicted": "ρ(t), predicted", "softmax": "attention of a walk", "measured": "attention, measured"}
 
 
-def _read(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows of heads at the end of training, with and without LocAteR, and of public models; and curves."""
+def experiment(workshop: Workshop, measures: Sequence[str]) -> Found:
+    """Heads at the end of training, with and without LocAteR, and of public models; curves of agreement."""
     pairs = product(range(workshop.seeds), ((DEEP, False), (DEEP_LOCATER, True)))
     asked = (workshop.training(name, deep(workshop, seed, narrow=narrow)) for seed, (name, narrow) in pairs)
     ended, lost = workshop.train(asked)
     found = looked(workshop, [at_end(each, workshop.device) for each in ended])
     rows = pd.concat([*(each for each, _ in found), lost, public(workshop)], ignore_index=True)
-    curves = found[0][1] if found else points_frame([])
-    return rows, curves[curves["picture"] == "propagation"].reset_index(drop=True)
+    curves = found[0][1] if found and AGREEMENTS[0] in measures else points_frame([])
+    curves = curves[curves["picture"] == "propagation"].reset_index(drop=True)
+    return Found(kept(rows, rows["measure"].isin(measures)), curves)
 
 
-def experiment(workshop: Workshop) -> Found:
-    """How far every head’s attention agrees."""
-    rows, curves = _read(workshop)
-    return Found(kept(rows, rows["measure"].isin((*AGREEMENTS, "regime_density"))), curves)
-
-
-def experiment_walk(workshop: Workshop) -> Found:
-    """How walk-like what enters every layer is."""
-    rows, _ = _read(workshop)
-    return Found(kept(rows, rows["measure"] == "walk_slope"))
-
-
-def excess(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+def excess(rows: pd.DataFrame) -> pd.DataFrame:
     """Heads whose value is the agreement with their own prediction less that with others’."""
-    own = rows[(rows["measure"] == measure) & rows["head"].notna() & rows["value"].notna()]
+    own = rows[(rows["measure"] == AGREEMENTS[0]) & rows["head"].notna() & rows["value"].notna()]
     return own.assign(value=own["value"] - own["null"])[own["null"].notna()]
 
 
@@ -55,11 +46,11 @@ def judge(rows: pd.DataFrame) -> Verdict:
     found: list[Verdict] = []
     said = details = ""
     if len(own):
-        more = over_seeds(excess(own, "propagation_agreement"))
+        more = over_seeds(excess(own))
         found.append(is_above(more, 0))
         heads = own[own["head"].notna()]
         plain, true = (heads[heads["measure"] == measure] for measure in AGREEMENTS)
-        narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER], "propagation_agreement"))
+        narrow = over_seeds(excess(rows[rows["model"] == DEEP_LOCATER]))
         said = (
             "Measured attention agrees with ρ(t) of the head’s own W by a Spearman of "
             f"{over_seeds(plain).said}, mean over heads: {more.said} more than with ρ(t) of the other heads "
@@ -74,7 +65,7 @@ def judge(rows: pd.DataFrame) -> Verdict:
 
 def _public(rows: pd.DataFrame, name: str) -> Verdict:
     """By the mean of each layer; layers are not independent, and the interval is nominal."""
-    found = over(excess(rows, "propagation_agreement").groupby("layer")["value"].mean().tolist())
+    found = over(excess(rows).groupby("layer")["value"].mean().tolist())
     what = f"In {name}, over its layers (nominal), a head’s own W tells more by an amount that"
     return is_above(found, 0, what)
 
@@ -90,7 +81,7 @@ def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
         Chart("Piecewise-linear against true softmax, every head", "agreement with ρ(t)",
               "with a walk’s attention", true),
     ]  # fmt: skip
-    heads = excess(rows[(rows["model"] == DEEP) & (rows["revision"] == "seed 0")], "propagation_agreement")
+    heads = excess(rows[(rows["model"] == DEEP) & (rows["revision"] == "seed 0")])
     order = heads.sort_values("value")
     for which, one in (("best", order.tail(1)), ("worst", order.head(1))):
         for layer, head in zip(one["layer"], one["head"], strict=True):
@@ -110,9 +101,7 @@ def _dots(rows: pd.DataFrame, name: str, against: str) -> Series:
 def _curves(points: pd.DataFrame, which: str, layer: int, head: int) -> list[Chart]:
     own = points[(points["layer"] == layer) & (points["head"] == head)]
     parts = {name: own[own["series"] == key] for key, name in CURVES.items()}
-    lines = [
-        Series(name, part["x"].tolist(), part["y"].tolist()) for name, part in parts.items() if len(part)
-    ]
+    lines = [Series(name, [*part["x"]], [*part["y"]]) for name, part in parts.items() if len(part)]
     title, levels = f"The {which} head: layer {layer}, head {head}", ((1.0, "even"),)
     return [Chart(title, "t/T", "ρ, or density of attention", lines, levels=levels)] if lines else []
 
@@ -145,8 +134,8 @@ _METHOD = (
     "enters attention on held-out text. "
 )
 CLAIM = Claim(
-    "prediction-and-attention", "Attention falls where W says that signal passes", experiment=experiment,
-    judge=judge, draw=draw,
+    "prediction-and-attention", "Attention falls where W says that signal passes", judge=judge, draw=draw,
+    experiment=partial(experiment, measures=(*AGREEMENTS, "regime_density")),
     expected="The attention of the last query falls on the positions from which, by ρ(t) of the head’s own "
     "W, signal passes.",
     method=_METHOD + "ρ(t) of Σ^½WΣ^½ (simulated where its effective rank is low) is held against the mean "
@@ -156,11 +145,11 @@ CLAIM = Claim(
     "with LocAteR stand beside; at the scale full also public models.",
     reconstructed="The paper tells theory and language modelling apart and holds no head against its own "
     "prediction; the test and its null are ours.",
-    measures=("propagation_agreement", "softmax_agreement", "regime_density"),
+    measures=(*AGREEMENTS, "regime_density"),
 )  # fmt: skip
 WALK_CLAIM = Claim(
-    "inputs-walk", "What enters attention walks at random (the premise)", experiment=experiment_walk,
-    judge=judge_walk, draw=draw_walk,
+    "inputs-walk", "What enters attention walks at random (the premise)", judge=judge_walk, draw=draw_walk,
+    experiment=partial(experiment, measures=("walk_slope",)),
     expected="The theory takes inputs for a random walk: the mean squared distance of two of them grows in "
     "proportion to how far apart they are, a slope of 1 on log scales. Inputs that do not depend on each "
     "other have a slope of 0.",

@@ -36,9 +36,9 @@ def experiment(workshop: Workshop) -> Found:
     return Found(pd.concat([*parts, lost], ignore_index=True))
 
 
-def correlated(rows: pd.DataFrame, first: str, second: str) -> Reading:
-    """Spearman's correlation of two measures over layers and steps, one a seed; its interval over seeds."""
-    both = beside(rows[rows["model"] == ALONG], first, second, _PLACE).dropna(subset=_VALUES)
+def correlated(rows: pd.DataFrame, measure: str) -> Reading:
+    """Spearman's correlation with the spectral norm over layers and steps; interval over seeds."""
+    both = beside(rows[rows["model"] == ALONG], measure, "spectral_norm", _PLACE).dropna(subset=_VALUES)
     pairs = [(part["value"].tolist(), part["value_other"].tolist()) for _, part in both.groupby("revision")]
     return over([correlation(*pair).value for pair in pairs])
 
@@ -56,28 +56,23 @@ def _without_and_with(rows: pd.DataFrame, shape: str) -> tuple[pd.DataFrame, pd.
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """Entropy falls as the spectral norm grows; with LocAteR entropy is higher and rank no lower."""
-    norm = correlated(rows, "normalised_entropy", "spectral_norm")
-    rank = correlated(rows, "rank_residual", "spectral_norm")
+    norm, rank = (correlated(rows, measure) for measure in OF_TRAINING)
     own = rows[(rows["model"] == ALONG) & (rows["measure"] == "rank_residual") & (rows["layer"] > 0)]
     least = over_seeds(own[own["step"] == own["step"].max()], "min")
     said = (
         f"Along training the spectral norm of W correlates with normalised entropy by {norm.said} and with "
         f"the rank residual by {rank.said}."
     )
-    told = [
-        f"The lowest rank residual of a layer is {over_seeds(own, 'min').said} along training and "
-        f"{least.said} at its end."
-    ]
+    told = f"The lowest rank residual of a layer is {over_seeds(own, 'min').said} along training and "
+    told += f"{least.said} at its end."
     for shape in _shapes(rows)[1:]:
         entropy, residual = (changed(rows, shape, name) for name in OF_TRAINING)
-        told.append(
-            f"In {shape} LocAteR changes normalised entropy by {entropy.said} and the rank residual by "
-            f"{residual.said}."
-        )
+        told += f" In {shape} LocAteR changes normalised entropy by {entropy.said} and the rank residual by "
+        told += f"{residual.said}."
     entropy, residual = (changed(rows, SHALLOW, name) for name in OF_TRAINING)
     said += f" In {SHALLOW} LocAteR changes the one by {entropy.said} and the other by {residual.said}."
     parts = [is_below(norm, 0), is_above(entropy, 0), is_above(residual, -MARGIN)]
-    return all_of(parts, said + lacking(rows), " ".join(told))
+    return all_of(parts, said + lacking(rows), told)
 
 
 def _shapes(rows: pd.DataFrame) -> list[str]:

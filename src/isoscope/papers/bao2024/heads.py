@@ -108,12 +108,11 @@ def _plane(rows: pd.DataFrame, across: str, up: str) -> Chart:
     both = both[both["value"].notna() & (both["value_other"] > 0)]
     both = both.assign(regime=both["tag"].where(both["tag"] != "", "undecided"))
     told = "{model} {revision}, layer {layer}, head {head}"
-    parts = {name: both[both["regime"] == name] for name in REGIMES}
-    lines = [
-        dots(REGIMES[name].label, part, "value", "value_other", told)
-        for name, part in parts.items()
-        if len(part)
-    ]
+    named = (
+        dots(REGIMES[name].label, both[both["regime"] == name], "value", "value_other", told)
+        for name in REGIMES
+    )
+    lines = [one for one in named if len(one.x)]
     far = float(both["value"].abs().max()) if len(both) else 1.0
     low = float(both["value_other"].min()) if len(both) else 0.1
     for name, slope in (("sure below", math.sqrt(3 / 7)), ("never above", math.sqrt(3))):

@@ -1,8 +1,7 @@
 """The trainings of this paper: how large at which scale, and with which LocAteR.
 
-Shallow is the shape that a third party reports for the paper, one layer and one head of 128 dimensions with a
-post-norm; deep is the usual arm of all papers. Both are language models by character: sub-words and words
-take longer to learn than a laptop has minutes, before attention is used at all.
+Shallow is the shape that a third party reports for the paper, with a post-norm; deep is the usual arm of all
+papers. Both are by character: sub-words take longer to learn than a laptop has minutes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What claims read of the heads of a model: a training of the lab at chosen steps, or a public model.
 
-Beside the readings of `isoscope weights` two numbers of all heads together are rows of a model:
-`localised_share` (and `localised_share_on_data`, with the inputs' increments in W), the share of heads whose
-regime names a stretch; and `lean`, the mean over heads of |θ|/2σ with θ = tr W and σ² = ‖W‖_F²/3 + tr W²/4: a
-head with tr W ≫ 1/T is localised where its own is above 1, and that of a random W is about .69/√d.
+Two numbers of all heads together are rows as well: `localised_share` (and `localised_share_on_data`), of the
+heads whose regime names a stretch; and `lean`, the mean of |θ|/2σ with θ = tr W and σ² = ‖W‖_F²/3 + tr W²/4:
+above 1 a head with tr W ≫ 1/T is localised, and a random W has about .69/√d.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of, rows_of_heads, weigh_trial
+from isoscope.lab.contrast.trial import rows_of_heads, weigh_trial
+from isoscope.lab.train.experiment import lesson_of
 from isoscope.models.source import Model, load
 from isoscope.models.weights import open_weights
 from isoscope.papers.claims import Verdict, all_of, failed, lacking, measured
@@ -67,11 +67,8 @@ def looked(workshop: Workshop, asked: Sequence[Look]) -> list[tuple[pd.DataFrame
     answers = workshop.side_by_side(look, [each for each, _ in left])
     for (each, folder), answer in zip(left, answers, strict=True):
         _keep(folder, each.training.folder.name, each.question, *answer)
-    found = [read_run(folder) for folder in folders]
-    return [
-        (each.training.named(one.frame()), one.points(one.units()[0]))
-        for one, each in zip(found, asked, strict=True)
-    ]
+    found = zip(asked, map(read_run, folders), strict=True)
+    return [(each.training.named(one.frame()), one.points(one.units()[0])) for each, one in found]
 
 
 def look(asked: Look) -> tuple[pd.DataFrame, pd.DataFrame]:

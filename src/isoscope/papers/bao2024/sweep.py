@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import short
-from isoscope.lab.contrast.trial import lesson_of
+from isoscope.lab.train.experiment import lesson_of
 from isoscope.models.source import Model
 from isoscope.papers.bao2024.models import TASK, swept
 from isoscope.papers.bao2024.reading import Look, head_rows, looked, together
@@ -124,9 +124,8 @@ def _chart(rows: pd.DataFrame, column: str, measure: str, across: str) -> Chart:
     own = _of(rows, measure)
     x = sorted(rows[column].unique())
     parts = {"at the start": own[own["step"] == 0], "trained": own[own["step"] > 0]}
-    lines = [
-        series(name, x, [over_seeds(part[part[column] == at]) for at in x]) for name, part in parts.items()
-    ]
+    found = {name: [over_seeds(part[part[column] == at]) for at in x] for name, part in parts.items()}
+    lines = [series(name, x, each) for name, each in found.items()]
     return Chart(TITLES[measure], across, "", lines, log_x=True, log_y=True)
 
 

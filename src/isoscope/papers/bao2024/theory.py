@@ -126,9 +126,8 @@ def _profiles(points: pd.DataFrame, names: Sequence[str], title: str) -> Chart:
             part = own[own["series"] == f"{name}, {how}"]
             x, y = part["x"].tolist(), part["y"].tolist()
             lines.append(Series(REGIMES[name].label, x, y, style=style, told=[how] * len(x)))
-    return Chart(
-        title, "t/T", "ρ", lines, remark=f"T = {walks.GROWING[-1]}; lines closed form, dots simulated"
-    )
+    remark = f"T = {walks.GROWING[-1]}; lines closed form, dots simulated"
+    return Chart(title, "t/T", "ρ", lines, remark=remark)
 
 
 def _by(rows: pd.DataFrame, models: Sequence[str], across: str, up: str, name: str = "tr W = 1") -> Series:

@@ -1,13 +1,13 @@
 """W that are made up, and what walks at random say of them: ρ(t) in closed form and by simulation.
 
-W = (θ/d)·I + s·G/d with G Gaussian: its trace is θ, the variance of its eigenvalues grows with the spread s,
-and ‖W‖_F² ≈ θ²/d + s². A row of these has its number of positions T as its n.
+W = (θ/d)·I + s·G/d, G Gaussian: its trace is θ and ‖W‖_F² ≈ θ²/d + s². The n of a row is its T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -106,7 +106,7 @@ def _grown(made: Made, length: int, asked: Asked) -> tuple[list[Row], list[Point
     if made.regime in LOCALISED:
         found["propagation_outside"] = float(both.simulated[~inside].mean())
         true, linear = propagation.attention_profiles(parts, length, walks=asked.walks, seed=asked.seed)
-        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value).spearman)
+        found["softmax_likeness"] = float(propagation.profile_agreement(linear.value, true.value))
     x = (both.places / length).tolist()
     points = [
         Points("profile", KIND, length, None, f"{made.regime}, {how}", x, values.tolist())
@@ -130,11 +130,8 @@ def _spread(spread: float, asked: Asked) -> list[Row]:
 
 def _few(rank: int, name: str, asked: Asked) -> list[Row]:
     """The largest error of the closed form over sizes of W, and whether it would be taken."""
-    traced = name == TRACED
-    each = [
-        _both(few_of(rank, norm, asked.width, asked.seed, traced=traced), WALKED, asked)
-        for norm in WALKED_SIZES
-    ]
+    made = partial(few_of, rank, width=asked.width, seed=asked.seed, traced=name == TRACED)
+    each = [_both(made(norm=norm), WALKED, asked) for norm in WALKED_SIZES]
     found = {
         "propagation_error": max(both.error for both in each),
         "query_key_rank": float(each[0].spectrum.effective_rank),

@@ -1,7 +1,4 @@
-"""The models of this paper: those that the lab trains in its stead, and the public ones.
-
-The lab's are of the same block in every modality, so that what differs is the data, the tokens and the task.
-"""
+"""The models of this paper: public ones, and those of the lab, of one block in every modality."""
 
 from __future__ import annotations
 

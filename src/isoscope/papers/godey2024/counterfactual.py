@@ -1,7 +1,6 @@
 """Claim: what the drift does to attention is done by the mean query, and by no vector of its size.
 
-A score's part that is the same for all keys cancels in the softmax, so that of the drift only q̄·k_j can
-sharpen. It is taken out of the scores of trained models; a random vector of the same norm is the control.
+Of the drift only q̄·k_j can sharpen: the rest is the same for all keys, and cancels in the softmax.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from functools import partial
 
 import pandas as pd
 
-from isoscope.lab.contrast.trial import lesson_of
-from isoscope.lab.train.experiment import probe_of
+from isoscope.lab.train.experiment import lesson_of, probe_of
 from isoscope.papers.claims import Claim, Found, Verdict, all_of, is_above, lacking, measured
 from isoscope.papers.godey2024.arms import ARMS, PUBLIC, trainings
 from isoscope.papers.godey2024.drift import replicated

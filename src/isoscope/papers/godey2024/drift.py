@@ -1,8 +1,7 @@
 """Claims: in Transformers the mean cosine goes with the drift, layer by layer; in CNNs it does not.
 
-Spearman's and Pearson's correlation of A with drift and relative drift over the layers of each model, and
-over all layers of all Transformers pooled. Layers are not independent, so that Fisher's interval and p are
-nominal: verdicts hang on intervals over seeds, or over models where each is there once.
+Correlations are over the layers of each model, and over those of all Transformers pooled. Layers are not
+independent, so Fisher's interval is nominal: verdicts hang on intervals over seeds, or over models.
 """
 
 from __future__ import annotations
@@ -48,13 +47,10 @@ def layers(rows: pd.DataFrame) -> pd.DataFrame:
 
 def correlations(rows: pd.DataFrame) -> pd.DataFrame:
     """Correlations as rows: within every model and seed, and of every seed over the Transformers' layers."""
-    wide = layers(rows)
-    found: list[Row] = []
-    for (model, revision), part in wide.groupby(["model", "revision"], sort=False):
-        found += _of(str(model), str(revision), part)
-    attending = wide[~wide["model"].isin(NO_ATTENTION)]
-    for revision, part in attending.groupby("revision", sort=False):
-        found += _of(POOLED, str(revision), part)
+    wide, found = layers(rows), list[Row]()
+    for every in (wide, wide[~wide["model"].isin(NO_ATTENTION)].assign(model=POOLED)):
+        for (model, revision), part in every.groupby(["model", "revision"], sort=False):
+            found += _of(str(model), str(revision), part)
     return frame(found)
 
 
@@ -143,27 +139,26 @@ def _correlations(rows: pd.DataFrame) -> pd.DataFrame:
 
 def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """A against relative drift, a dot a layer; and the correlations within every model."""
-    wide = layers(measured(rows))
-    return [_against(wide, "relative_drift", "relative drift", square=True), *_within(rows)]
+    x = [i / 50 for i in range(51)]
+    lines = [
+        *_against(layers(measured(rows)), "relative_drift"),
+        Series("relative drift²", x, [at * at for at in x]),
+    ]
+    named = "Mean cosine against the relative drift"
+    return [Chart(named, "relative drift", "mean cosine", lines), *_within(rows)]
 
 
 def draw_convolutional(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """The correlations within every model, first, so that colours are the usual; A against drift in CNNs."""
     wide = layers(measured(rows))
-    own = wide[wide["model"].isin(NO_ATTENTION)]
-    return [*_within(rows), _against(own, "drift", "drift, ‖mean‖", square=False)]
+    lines = _against(wide[wide["model"].isin(NO_ATTENTION)], "drift")
+    named = "Mean cosine against the drift"
+    return [*_within(rows), Chart(named, "drift, ‖mean‖", "mean cosine", lines, log_x=True)]
 
 
-def _against(wide: pd.DataFrame, column: str, title: str, *, square: bool) -> Chart:
-    lines = [
-        dots(str(model), part, column, "A", "{revision}, layer {layer}")
-        for model, part in wide.groupby("model", sort=False)
-    ]
-    if square:
-        x = [i / 50 for i in range(51)]
-        lines.append(Series("relative drift²", x, [at * at for at in x]))
-    named = f"Mean cosine against the {title.split(',')[0]}"
-    return Chart(named, title, "mean cosine", lines, log_x=not square)
+def _against(wide: pd.DataFrame, column: str) -> list[Series]:
+    told, models = "{revision}, layer {layer}", wide.groupby("model", sort=False)
+    return [dots(str(model), part, column, "A", told) for model, part in models]
 
 
 def _within(rows: pd.DataFrame) -> list[Chart]:

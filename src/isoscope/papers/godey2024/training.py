@@ -1,8 +1,7 @@
 """Claims of training: queries and keys drift along parallel directions, scores grow, attention sharpens.
 
-Read off the Monitor's rows of causal language models by character, from the first step to the last. Queries
-and keys are also drawn as clouds, of one head: the one whose mean query and mean key are largest and most
-parallel at the end. Axes that are not centred lean on the mean, so centred and random ones stand beside them.
+Read off the Monitor's rows of causal language models by character. Queries and keys of the head whose means
+are largest and most parallel are drawn as clouds too, on shared, centred and random axes.
 """
 
 from __future__ import annotations
@@ -44,10 +43,8 @@ OF_SITES = (
 def experiment(workshop: Workshop) -> Found:
     """Rows of heads and of sites at every step that was looked at."""
     ended, lost = workshop.train(workshop.along_training(MODEL))
-    parts = [
-        each.read(measures, heads=heads, steps="all")
-        for each, (heads, measures) in product(ended, ((True, OF_HEADS), (False, OF_SITES)))
-    ]
+    asked = product(ended, ((True, OF_HEADS), (False, OF_SITES)))
+    parts = [each.read(measures, heads=heads, steps="all") for each, (heads, measures) in asked]
     own = workshop.scale.trajectory
     chance = math.sqrt(2 / (math.pi * (own.width // own.heads)))
     rows = pd.concat([*parts, lost], ignore_index=True)
@@ -153,7 +150,10 @@ def clouds(trainings: Sequence[Trained]) -> pd.DataFrame:
     of = trajectory(run)
     ends = {of.steps[place]: run.points(of.units[place]) for place in (0, -1)}
     both = set.intersection(*(set(zip(part["layer"], part["head"], strict=True)) for part in ends.values()))
-    ordered = [place for place in _pulled(of.rows(_PULL, heads=True, only=of.steps[-1:])) if place in both]
+    last = of.rows(_PULL, heads=True, only=of.steps[-1:])
+    wide = last.pivot_table(index=["layer", "head"], columns="measure", values="value")
+    pull = wide.reindex(columns=list(_PULL)).abs().prod(axis=1, skipna=False).dropna()
+    ordered = [place for place in pull.sort_values(ascending=False).index if place in both]
     if not ordered:
         return points_frame([])
     layer, head = ordered[0]
@@ -162,13 +162,6 @@ def clouds(trainings: Sequence[Trained]) -> pd.DataFrame:
         own = part[(part["layer"] == layer) & (part["head"] == head) & part["series"].isin(list(NAMES))]
         parts.append(own.assign(series=[f"{NAMES[name]}, step {step}" for name in own["series"]]))
     return pd.concat(parts, ignore_index=True).drop(columns="unit")
-
-
-def _pulled(rows: pd.DataFrame) -> list[tuple[int, int]]:
-    """Layers and heads, those first whose mean query and mean key are largest and most parallel."""
-    wide = rows.pivot_table(index=["layer", "head"], columns="measure", values="value")
-    pull = wide.reindex(columns=list(_PULL)).abs().prod(axis=1, skipna=False).dropna()
-    return [(int(layer), int(head)) for layer, head in pull.sort_values(ascending=False).index]
 
 
 def draw_clouds(points: pd.DataFrame) -> list[Chart]:

@@ -1,10 +1,8 @@
-"""Claims: a bias common to all inputs sharpens the attention of a block that was never trained (post-norm).
-
-The block of `isoscope block`. Under pre-norms the effect reverses: LN(x + b) tends to LN(b), one for all.
-"""
+"""Claims: a bias common to all inputs sharpens an untrained post-norm block; under a pre-norm it reverses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import pandas as pd
@@ -29,6 +27,9 @@ _SHOWN = {
 }
 
 
+_PRE = ("normalised_entropy", "score_std")
+
+
 def experiment(workshop: Workshop, norm: str) -> Found:
     """Every bias and seed; sites only, heads are alike in a block that was never trained."""
     asked = units([norm], BIASES, workshop.seeds)
@@ -46,17 +47,16 @@ def change(rows: pd.DataFrame, norm: str, measure: str) -> tuple[Reading, float,
     """What the largest bias changes against none, paired by seed; and both biases."""
     found = _at(rows, norm, measure)
     least, most = found["bias"].min(), found["bias"].max()
-    first, last = (by_seed(found[found["bias"] == end]) for end in (least, most))
-    return paired(first, last), float(least), float(most)
+    ends = (by_seed(found[found["bias"] == end]) for end in (least, most))
+    return paired(*ends), float(least), float(most)
 
 
 def judge(rows: pd.DataFrame) -> Verdict:
     """Under post-norm: cosine of what leaves, spread of scores and largest weight up, entropy down."""
-    cosine, none, most = change(rows, "post", "mean_cosine")
+    measures = ("mean_cosine", "score_std", "normalised_entropy", "largest_weight")
+    found, (none, *_), (most, *_) = zip(*(change(rows, "post", name) for name in measures), strict=True)
+    cosine, score, entropy, weight = found
     where = f"from a bias of norm {none:g} to {most:g} the mean cosine of what leaves changes by"
-    score, _, _ = change(rows, "post", "score_std")
-    entropy, _, _ = change(rows, "post", "normalised_entropy")
-    weight, _, _ = change(rows, "post", "largest_weight")
     parts = [is_above(cosine, 0), is_above(score, 0), is_below(entropy, 0), is_above(weight, 0)]
     said = (
         f"Under post-norm, {where} {cosine.said}, the std of the scores within rows by {score.said}, "
@@ -72,22 +72,16 @@ def judge_pre(rows: pd.DataFrame) -> Verdict:
     return is_above(entropy, 0.0, what)
 
 
-def draw(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
-    """Every quantity along the bias."""
-    return [_chart(rows, "post", measure) for measure in _SHOWN]
-
-
-def draw_pre(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
-    """Entropy and scores along the bias."""
-    return [_chart(rows, "pre", measure) for measure in ("normalised_entropy", "score_std")]
-
-
-def _chart(rows: pd.DataFrame, norm: str, measure: str) -> Chart:
-    own = _at(rows, norm, measure)
-    biases = sorted(own["bias"].unique())
-    found = [over(own[own["bias"] == bias]["value"].tolist()) for bias in biases]
-    line = series(f"{norm}-norm", biases, found)
-    return Chart(_SHOWN[measure][1], "norm of the bias", "", [line], log_y=measure == "smallest_weight")
+def draw(rows: pd.DataFrame, points: pd.DataFrame, norm: str, measures: Iterable[str]) -> list[Chart]:
+    """Each quantity along the bias."""
+    charts = []
+    for measure in measures:
+        own, title = _at(rows, norm, measure), _SHOWN[measure][1]
+        biases = sorted(own["bias"].unique())
+        found = [over(own[own["bias"] == bias]["value"].tolist()) for bias in biases]
+        line, log_y = series(f"{norm}-norm", biases, found), measure == "smallest_weight"
+        charts.append(Chart(title, "norm of the bias", "", [line], log_y=log_y))
+    return charts
 
 
 def _at(rows: pd.DataFrame, norm: str, measure: str) -> pd.DataFrame:
@@ -103,19 +97,19 @@ _METHOD = (
     "of 512; `isoscope block` has more of it."
 )
 CLAIM = Claim(
-    "untrained-block", "A common bias sharpens an untrained block", judge=judge, draw=draw,
-    experiment=partial(experiment, norm="post"),
+    "untrained-block", "A common bias sharpens an untrained block", judge=judge,
+    experiment=partial(experiment, norm="post"), draw=partial(draw, norm="post", measures=_SHOWN),
     expected="In a fresh Transformer block, inputs that share a bias leave more alike, and with the norm of "
     "the bias the scores spread and attention becomes sharp.",
     method=_METHOD,
     measures=("mean_cosine", "score_std", "normalised_entropy", "largest_weight", "drift_share"),
 )  # fmt: skip
 PRE_CLAIM = Claim(
-    "pre-norm-reversal", "Under pre-norm the effect reverses", judge=judge_pre, draw=draw_pre,
-    experiment=partial(experiment, norm="pre"),
+    "pre-norm-reversal", "Under pre-norm the effect reverses", judge=judge_pre,
+    experiment=partial(experiment, norm="pre"), draw=partial(draw, norm="pre", measures=_PRE),
     expected="Drift must enter after the normalisation: where inputs are normalised before attention, a "
     "large bias makes them alike and attention even.",
     method=_METHOD,
     reconstructed="The paper does not make this claim; it follows from LN(x + b) → LN(b).",
-    measures=("normalised_entropy", "score_std"),
+    measures=_PRE,
 )  # fmt: skip

@@ -1,8 +1,7 @@
 """Every model along its training, weighed once for all claims and kept beside the models.
 
-A training of the lab is weighed at some of its checkpoints, spread evenly over those there are; hidden states
-are taken from what the Monitor saw at the same steps. A public model whose checkpoints cannot be had is a row
-that says why, the others are not asked for, and it is read as it is published where that is there.
+A training of the lab is weighed at some of its checkpoints, evenly; hidden states are what the Monitor saw at
+the same steps. A public model whose checkpoints cannot be had is read as it is published.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.contrast.trial import lesson_of
-from isoscope.lab.tasks.base import Lesson
+from isoscope.lab.tasks.base import Examples
 from isoscope.lab.train.checkpoints import due
-from isoscope.lab.train.experiment import Experiment, probe_of
+from isoscope.lab.train.experiment import lesson_of, probe_of
 from isoscope.models.inputs import open_data
-from isoscope.models.source import Model, load
+from isoscope.models.source import load
 from isoscope.models.weights import Norm, open_weights
 from isoscope.papers.claims import failed
 from isoscope.papers.machina2024.arms import CONTRASTS, SIZES, STEPS, arms, plan_of
@@ -74,8 +71,14 @@ def along_training(workshop: Workshop) -> tuple[pd.DataFrame, pd.DataFrame]:
 def weigh_training(asked: Asked) -> None:
     """Weigh the checkpoints of one training that are not weighed yet."""
     experiment = asked.training.experiment
-    lesson = lesson_of(experiment)
-    counts = _counted(experiment, lesson)
+    lesson, recipe = lesson_of(experiment), experiment.recipe
+
+    def batch(step: int) -> Examples:
+        return lesson.batch(recipe.seed, step, recipe.batch_size)
+
+    counts = torch.zeros(lesson.vocabulary, dtype=torch.int64)  # of each token as an answer in training
+    for step in range(recipe.steps):
+        counts += torch.bincount(batch(step).targets.flatten(), minlength=lesson.vocabulary)
     question = {"weighed": experiment.fixed(), **lesson.facts}
     folder = open_run(asked.out, new_run("weights", experiment.name, question, ()))
     steps = asked.steps
@@ -88,27 +91,11 @@ def weigh_training(asked: Asked) -> None:
         weights = open_weights(model)
         found = weigh_checkpoint(model, weights, probe_of(lesson), counts=counts, edits=edits)
         rows = [found.rows]
-        if step == steps[-1]:
-            rows.append(_by_frequency(model, experiment, lesson))
+        if step == steps[-1]:  # hidden states by frequency of their token, over text that was trained on
+            text = [batch(number).inputs for number in range(READ)]
+            seen = observe(model, text, measures=BY_FREQUENCY, layers="output", counterfactual=False)
+            rows.append(frame(seen.rows()))
         folder.write(f"step {step}", pd.concat(rows, ignore_index=True).assign(step=step), {}, found.points)
-
-
-def _by_frequency(model: Model, experiment: Experiment, lesson: Lesson) -> pd.DataFrame:
-    """What hidden states are by frequency of their token, over text that was trained on."""
-    recipe = experiment.recipe
-    text = [lesson.batch(recipe.seed, step, recipe.batch_size).inputs for step in range(READ)]
-    seen = observe(model, text, measures=BY_FREQUENCY, layers="output", counterfactual=False)
-    return frame(seen.rows())
-
-
-def _counted(experiment: Experiment, lesson: Lesson) -> Tensor:
-    """How often each token was an answer in the batches of all of training, [|V|]."""
-    recipe = experiment.recipe
-    total = torch.zeros(lesson.vocabulary, dtype=torch.int64)
-    for step in range(recipe.steps):
-        answers = lesson.batch(recipe.seed, step, recipe.batch_size).targets
-        total += torch.bincount(answers.flatten(), minlength=lesson.vocabulary)
-    return total
 
 
 def _read(asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:

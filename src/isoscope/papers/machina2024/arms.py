@@ -1,8 +1,7 @@
 """The models of this paper: three widths that the lab trains, one of them also tied, and the public ones.
 
-The lab's models learn the next sub-word, the paper's own task. Decided here: the rate goes with 1/width, as
-Pythia's own recipes about have it; with one rate for all the widest learns least. A tied model reads its
-answers off the table that tokens enter by; it starts from the same numbers in all else.
+They learn the next sub-word, as the paper's own. The rate goes with 1/width, as Pythia's does; with one rate
+the widest learns least. A tied model starts from the same numbers in all else.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from isoscope.papers.machina2024.weighing import I_OWN
 from isoscope.papers.workshop import Workshop
 from isoscope.run.weigh.norm_stages import BEFORE, OUTPUT, SCALED, STANDARDISED, WITHOUT_BIAS, WITHOUT_WEIGHT
 from isoscope.show.charts import Chart
+from isoscope.sites import parts
 
 COSINE = "mean_cosine_between"
 STAGES = {BEFORE: "before", STANDARDISED: "standardised", SCALED: "×γ", OUTPUT: "×γ+β"}
@@ -22,7 +23,7 @@ EDITS[f"norm_{EARLIER}"] = "γ, β from halfway"
 def experiment(workshop: Workshop) -> Found:
     """The stages of the final norm of every model along training, and its edits."""
     rows, _ = along_training(workshop)
-    return Found(kept(rows, rows["kind"].str.startswith("norm")))
+    return Found(kept(rows, rows["kind"].map(lambda kind: parts(kind)[0] == "norm").astype(bool)))
 
 
 def judge(rows: pd.DataFrame) -> Verdict:

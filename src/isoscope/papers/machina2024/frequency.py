@@ -1,10 +1,9 @@
 """Token frequency held against the rows of a vocabulary matrix, and against what would move them next.
 
 The theory (Gao et al. 2019; Biś et al. 2021): a token that is not the answer is pushed away from every hidden
-state, so rare tokens, which hardly ever are, are all pushed the same way. The gradient of the output rows on
-data is G = (P − Y)ᵀH/n, P [n, |V|] what the model answers, Y the right answers, H [n, d] the hidden states:
-no backward pass is needed. Decided here: each row stands for its token type, as often as it occurs in the
-data, half a time where it never does.
+state, so rare tokens are all pushed the same way. The gradient of the output rows is G = (P − Y)ᵀH/n, P [n,
+|V|] what the model answers, Y the right answers, H [n, d] the hidden states. Each row stands for its token
+type, as often as it occurs in the data, half a time where it never does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the judges of this paper share: which rows, of which checkpoint, and intervals by group of models.
 
-A model of the lab is a group of its own, over seeds. The public models have no seeds and are one group: there
-an interval is over models.
+A model of the lab is a group over its seeds; the public models, without seeds, are one over models.
 """
 
 from __future__ import annotations

@@ -69,8 +69,11 @@ def _with_size(rows: pd.DataFrame, sizes: dict[str, float]) -> Reading:
 def judge_existence(rows: pd.DataFrame) -> Verdict:
     """Held where one trained model is surely isotropic everywhere, by intervals for as many looks."""
     there = measured(rows)
-    own = pick(there, STATES, COSINE)
-    found = {str(model): _largest(part) for model, part in own.groupby("model", sort=False)}
+    found = {}
+    for model, own in pick(there, STATES, COSINE).groupby("model", sort=False):
+        seeded = own["seed"].notna().all()  # a public model has no seeds: over sequences, of that one place
+        largest = over_seeds(own, "max") if seeded else of_row(own.sort_values("value").iloc[-1])
+        found[str(model)] = largest
     isotropic = [name for name, each in found.items() if widened(each, len(found)).below(NEAR)]
     none = all(each.above(NEAR) for each in found.values()) and len(there) == len(rows)
     held = True if isotropic else False if none else None
@@ -79,13 +82,6 @@ def judge_existence(rows: pd.DataFrame) -> Verdict:
         f"below {NEAR:g} everywhere: {', '.join(isotropic) or 'none'}."
     )
     return Verdict(held, said + lacking(rows), told(found) + "." if found else "")
-
-
-def _largest(rows: pd.DataFrame) -> Reading:
-    """Over seeds; of a public model, which has none, over the sequences of that one place."""
-    if rows["seed"].notna().all():
-        return over_seeds(rows, "max")
-    return of_row(rows.sort_values("value").iloc[-1])
 
 
 def draw_size(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:

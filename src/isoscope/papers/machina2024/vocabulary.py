@@ -11,17 +11,16 @@ from isoscope.papers.machina2024.drawing import drawn, over_steps, side_by_side,
 from isoscope.papers.machina2024.frequency import OF_FREQUENCY
 from isoscope.papers.machina2024.judging import brief, changes, concluded, every, levels, pick
 from isoscope.papers.machina2024.weighing import (
-    CENTRED,
     I_OWN,
     I_UNIT,
     INPUT,
     OUTPUT,
     OUTPUTS,
     TIED,
-    WITHOUT_TOP,
 )
 from isoscope.papers.workshop import Workshop
 from isoscope.show.charts import Chart
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form
 
 SIDES = (INPUT, OUTPUT, TIED)
 NEAR_ONE = 0.9  # an I(W) above it is called near 1 here
@@ -40,7 +39,7 @@ WEIGHED = (
 def experiment(workshop: Workshop) -> Found:
     """Vocabulary matrices of every model along training, in all their forms."""
     rows, points = along_training(workshop)
-    kinds = [f"{side}{form}" for side in SIDES for form in ("", CENTRED, WITHOUT_TOP)]
+    kinds = [of_form(side, form) for side in SIDES for form in ("", CENTRED, WITHOUT_TOP)]
     return Found(kept(rows, rows["kind"].isin(kinds) & ~rows["measure"].isin(OF_FREQUENCY)), points)
 
 
@@ -72,10 +71,10 @@ def judge_sides(rows: pd.DataFrame) -> Verdict:
 
 def judge_centring(rows: pd.DataFrame) -> Verdict:
     """Without its mean every matrix must be near 1."""
-    found = {side: levels(pick(rows, f"{side}{CENTRED}", I_OWN)) for side in SIDES}
+    found = {side: levels(pick(rows, of_form(side, CENTRED), I_OWN)) for side in SIDES}
     names = {INPUT: "input", OUTPUT: "output", TIED: "tied matrix"}
     parts = [f"of the {names[side]} {brief(own)}" for side, own in found.items() if own]
-    top = levels(pick(rows, [f"{side}{WITHOUT_TOP}" for side in OUTPUTS], I_OWN))
+    top = levels(pick(rows, [of_form(side, WITHOUT_TOP) for side in OUTPUTS], I_OWN))
     said = (
         f"Without the mean I(W) is {', '.join(parts)}, to be above {NEAR_ONE:g}"
         f"{f'; without the top directions of the output too it is {brief(top)}' if top else ''}."
@@ -114,7 +113,9 @@ def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
     """Raw, centred and all-but-the-top; and the rows of the largest model on their first two directions."""
     forms = {"raw": "", "centred": CENTRED, "all but the top": WITHOUT_TOP}
     places = {
-        title: {name: pick(rows, [f"{side}{form}" for side in sides], I_OWN) for name, form in forms.items()}
+        title: {
+            name: pick(rows, [of_form(side, form) for side in sides], I_OWN) for name, form in forms.items()
+        }
         for title, sides in (("the output", OUTPUTS), ("the input", (INPUT,)))
     }
     level = ((NEAR_ONE, "near 1"),)
@@ -125,13 +126,12 @@ def draw_centring(rows: pd.DataFrame, points: pd.DataFrame) -> list[Chart]:
 def _scatters(points: pd.DataFrame) -> list[Chart]:
     """Rows of the output and the input on the first two singular vectors, raw and centred, one seed."""
     charts = []
-    names = list(dict.fromkeys(points["picture"])) if len(points) else []
     for side, end in ((OUTPUT, "output"), (INPUT, "input")):
         clouds = []
         for form in ("raw", "centred"):
-            mine = [name for name in names if name.endswith(f", {side}, {form}")]
-            if mine:
-                own = points[points["picture"] == mine[-1]]
+            mine = points[(points["kind"] == side) & (points["series"] == form)]
+            if len(mine):
+                own = mine[mine["picture"] == mine["picture"].iloc[-1]]
                 clouds.append(dots(form, own.iloc[:: max(1, len(own) // SHOWN)], "x", "y"))
         title = f"Rows of the {end} on two directions"
         remark = "largest model, one seed, each form on its own directions"

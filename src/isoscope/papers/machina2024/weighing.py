@@ -1,7 +1,4 @@
-"""One checkpoint weighed: its vocabulary matrices, the stages of its final norm, and token frequency.
-
-All of it from the weights and one pass over batches of text; public models and models of the lab alike.
-"""
+"""One checkpoint weighed by its weights and a pass over text: vocabularies, final norm, frequency."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from torch import Tensor
 from isoscope.data.batch import as_batch
 from isoscope.models.entering import entering
 from isoscope.models.source import Model
-from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.models.weights import Norm, Vocabulary, Weights
 from isoscope.papers.machina2024.frequency import Gradient, along_drift, bands
@@ -29,7 +25,6 @@ from isoscope.run.weigh.vocabulary import weigh_vocabulary
 INPUT, OUTPUT, TIED = "input_vocabulary", "output_vocabulary", "tied_vocabulary"
 OUTPUTS = (OUTPUT, TIED)  # the matrix that answers are read by, tied or not: a model has one of them
 I_OWN, I_UNIT = "partition_isotropy", "partition_isotropy_unit"
-CENTRED, WITHOUT_TOP = "_centred", "_without_top"
 GRADIENT = "output_gradient"
 OF_MATRIX = (
     "partition_isotropy", "partition_isotropy_unit", "partition_isotropy_one_sign",
@@ -115,20 +110,14 @@ def _pass(
             batch.call(model.module)
             if norm is not None:
                 norm.fold(batch)
-            _fold(gradient, states, batch.tokens(batch_axis=found.input_axis), found)
-        new = token_counts(batch, found.input_axis)
-        if new is not None:
-            new = new.cpu()
-            counts = new if counts is None else added_counts(counts, new)
+            tokens = batch.tokens(batch_axis=found.input_axis)
+            if gradient is not None and tokens is not None and states:
+                hidden = states[0].transpose(0, 1) if found.flow_axis == 1 else states[0]
+                if hidden.dim() == 3 and hidden.shape[:2] == tokens.shape:
+                    place = gradient.matrix.device
+                    gradient.add(hidden.to(place), tokens.to(place))
+        counts = added_counts(counts, token_counts(batch, found.input_axis))
     return norm, counts
-
-
-def _fold(gradient: Gradient | None, states: list[Tensor], tokens: Tensor | None, found: Survey) -> None:
-    if gradient is None or tokens is None or not states:
-        return
-    hidden = states[0].transpose(0, 1) if found.flow_axis == 1 else states[0]
-    if hidden.dim() == 3 and hidden.shape[:2] == tokens.shape:
-        gradient.add(hidden.to(gradient.matrix.device), tokens.to(gradient.matrix.device))
 
 
 def _rows(kind: str, readings: Mapping[str, Reading]) -> list[Row]:

@@ -7,13 +7,23 @@ text model's vectors before they are pooled, without and with special tokens and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from isoscope.errors import IsoscopeError
-from isoscope.repair.advise.pairs import cosines, dimension_shares, hubs, nearest, neighbours_kept, quantiles
+from isoscope.models.inputs import open_data
+from isoscope.models.source import Model
+from isoscope.repair.advise.pairs import (
+    cosines,
+    dimension_shares,
+    hubs,
+    moves_of_cosine,
+    nearest,
+    neighbours_kept,
+    quantiles,
+)
 from isoscope.repair.advise.sample import Half, Halves
 from isoscope.repair.fit import fits
 from isoscope.repair.fit.kinds import parse_repairs
@@ -21,15 +31,18 @@ from isoscope.repair.fit.transforms import fit
 from isoscope.repair.hubs import NEAREST
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row
-from isoscope.run.observe.observe import describe
+from isoscope.run.observe.observe import Progress, describe, observe
 from isoscope.sites import Site
 
 BEFORE = "before"
 REPAIRS = ("centre", "standardise", "abtt", "whiten", "cluster-abtt", "rogue")
-GEOMETRY = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank", "top_share")
+CLAIM = "mean_cosine_between"
+GEOMETRY = (CLAIM, "relative_drift", "isoscore", "effective_rank", "top_share")
 MOST_PAIRED = 2048  # vectors whose pairs are looked at: two million cosines
 NAMED = 5  # dimensions that are told
-Progress = Callable[[int, int | None], None]
+TOKENS, ALL_TOKENS = "tokens", "all tokens"
+SEQUENCES = 512  # of which tokens are read
+BANDS = ("mean_cosine_rare", "mean_cosine_middle", "mean_cosine_frequent", "frequency_correlation")
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,12 @@ def _read(
     """Rows of vectors under one name, and the nearest of each; `before` is who was so before a repair."""
     measures = (*GEOMETRY, "mean_norm") if name == BEFORE else GEOMETRY
     seen = describe(half.points, sequence=half.unit if sequences else None, measures=measures, name=name)
-    rows = [replace(row, kind=site.kind, layer=site.layer) for row in seen.rows()]
+    # a repair changes vectors and with them their keys, but not their units
+    moved = {CLAIM: moves_of_cosine(half.points, half.unit)}
+    rows = [
+        replace(row, kind=site.kind, layer=site.layer, influence=moved.get(row.measure))
+        for row in seen.rows()
+    ]
     unit = half.unit[:MOST_PAIRED]  # vectors stand in order of a hash: the first are a sample
     table = cosines(half.points[:MOST_PAIRED], unit)
     for per_cent, number in quantiles(table, unit).items():
@@ -124,3 +142,25 @@ def _health(given: Halves, site: Site) -> list[Row]:
 
 def _row(model: str, site: Site, measure: str, reading: Reading) -> Row:
     return Row.at("", model, "", None, site.kind, site.layer, None, measure, reading)
+
+
+def token_rows(
+    model: Model, address: str, site: Site,
+    *, limit: int | None, max_length: int | None, batch_size: int, pack: bool, run: str = "",
+    progress: Progress | None = None
+) -> list[Row]:  # fmt: skip
+    """Rows of a text model's tokens at a site, on at most `SEQUENCES` sequences; none of other models."""
+    if model.takes != "text":
+        return []
+    found: list[Row] = []
+    for name, measures in ((TOKENS, [CLAIM, *BANDS]), (ALL_TOKENS, [CLAIM])):
+        every = name == ALL_TOKENS
+        data = open_data(
+            address, model, limit=min(limit or SEQUENCES, SEQUENCES), max_length=max_length,
+            batch_size=batch_size, pack=pack, special=every, first=every
+        )  # fmt: skip
+        seen = observe(
+            model, data, measures=measures, layers=str(site), counterfactual=False, progress=progress
+        )
+        found += [replace(row, model=name, run=run) for row in seen.rows()]
+    return found

@@ -18,9 +18,10 @@ from scipy import stats
 from torch import Tensor
 
 from isoscope.repair.hubs import NEAREST, by_chance, occurrences, skewness_of_moments
-from isoscope.results.reading import Reading
+from isoscope.results.reading import Influence, Reading
 from isoscope.stats.intervals import LEVEL, Groups, have_enough, left
-from isoscope.stats.seen import GROUPS, mix
+from isoscope.stats.seen import GROUPS, Vectors, mix
+from isoscope.stats.sums import Sums
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)  # per cent of the pairs that lie below
 FEWEST_IN_GROUP = 24  # units, so that a group has 276 pairs and its 1 % quantile is not its least
@@ -76,8 +77,16 @@ def neighbours_kept(before: Tensor, after: Tensor, unit: Tensor) -> Reading:
     share = (before[:, :, None] == after[:, None, :]).any(2).double().mean(1)
     total, count, units = _by_group(share[:, None], unit)
     found = left(total)[:, 0] / left(count)
-    low, high = _interval(found, count, units)
-    return Reading(float(found[0]), n, k / (n - 1), max(low, 0.0), min(high, 1.0))
+    (low, high), moves = _interval(found, count, units), Groups.of(count.numpy()).moves(found)
+    moved = Influence.of(*moves) if math.isfinite(low) else None
+    return Reading(float(found[0]), n, k / (n - 1), max(low, 0.0), min(high, 1.0), influence=moved)
+
+
+def moves_of_cosine(points: Tensor, unit: Tensor) -> Influence | None:
+    """How much groups of units move the mean cosine between units: the same groups after a repair."""
+    each, label = torch.unique(unit, return_inverse=True)
+    of = Sums.of_directions(Vectors.see(points, label, mix(each))).left_out
+    return Influence.of(*of.groups.moves(of.between)) if of.enough else None
 
 
 def hubs(near: Tensor, unit: Tensor) -> tuple[Reading, Reading]:
@@ -109,7 +118,10 @@ def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[
     parts = whole**2 - squares  # [1 + G, d]
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = parts[:, order.numpy()] / parts.sum(1, keepdims=True)
-    chance = _largest(pointing.shape[1], len(order))
+    width = pointing.shape[1]
+    normal = np.random.default_rng([width, len(order)]).standard_normal((DRAWS, width)) ** 2
+    drawn = np.sort(normal / normal.sum(1, keepdims=True), axis=1)[:, ::-1]
+    chance = drawn[:, : len(order)].mean(0)  # the largest squares of a random direction, descending
 
     def told(found: Floats, null: float) -> Reading:
         return Reading(float(found[0]), len(points), null, *_interval(found, count, units))
@@ -119,13 +131,6 @@ def dimension_shares(points: Tensor, unit: Tensor, order: Tensor) -> tuple[list[
         [told(alone[:, i], float(chance[i])) for i in range(len(order))],
         [told(joined[:, i], float(chance[: i + 1].sum())) for i in range(len(order))],
     )
-
-
-def _largest(width: int, many: int) -> Floats:
-    """The mean shares of the largest squares of a random direction, descending, [many]."""
-    squares = np.random.default_rng([width, many]).standard_normal((DRAWS, width)) ** 2
-    shares = np.sort(squares / squares.sum(1, keepdims=True), axis=1)[:, ::-1]
-    return np.asarray(shares[:, :many].mean(0))
 
 
 def _by_group(values: Tensor, unit: Tensor) -> tuple[Tensor, Tensor, Tensor]:

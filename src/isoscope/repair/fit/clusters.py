@@ -43,8 +43,7 @@ class ByCluster:
 def find_clusters(sample: Sample, asked: Asked) -> Clustered:
     """The clusters of a sample, with nothing yet to take away in them.
 
-    k-means begins at k-means++ points of a fixed seed, on vectors rounded to 1e-4 of the cloud's size: equal
-    but for rounding, vectors must not break ties now this way, now that.
+    k-means begins at k-means++ points of a fixed seed, on vectors rounded so that rounding breaks no ties.
     """
     from sklearn.cluster import KMeans  # takes a second to import
     from sklearn.exceptions import ConvergenceWarning
@@ -77,7 +76,8 @@ def all_but_the_tops(found: Clustered, record: ByCluster, asked: Asked) -> tuple
         raise IsoscopeError(f"'{asked}' would leave none of {width} dimensions; ask for fewer directions.")
     for moments, centre in zip(record.moments, found.means, strict=True):
         top = torch.zeros(many, width, dtype=torch.float64)
-        if moments.n > many + 1 and not are_same(moments):  # else nothing of the cluster would be left
+        spread = (moments.n, moments.mean[0], moments.scatter[0].diagonal())
+        if moments.n > many + 1 and not are_same(*spread):  # else nothing of the cluster would be left
             found_there = Spectrum.of(moments)
             top = torch.where(found_there.values[:many, None] > 0, found_there.vectors[:many], 0.0)
         else:

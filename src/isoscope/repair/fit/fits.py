@@ -1,7 +1,6 @@
 """From a record to a map: what is subtracted, which directions go, how much each is stretched.
 
-Variances are over n − 1. Directions are eigenvectors of the covariance, each turned so that its largest
-coordinate is positive, so that a fit is the same each time.
+Variances are over n − 1. Eigenvectors are turned so that their largest coordinate is positive.
 """
 
 from __future__ import annotations
@@ -40,17 +39,13 @@ class Spread:
             n, mean, scatter = record.n, record.mean[0], record.scatter[0].diagonal()
         else:
             n, mean, scatter = int(record.count), record.mean.cpu(), record.scatter.cpu()
-        if _same(n, mean, scatter):
+        if are_same(n, mean, scatter):
             raise IsoscopeError(f"all {n} vectors are the same; there is no spread to repair.")
         return cls(n, mean, scatter / (n - 1))
 
 
-def are_same(moments: Moments) -> bool:
-    """Whether vectors do not spread but for rounding."""
-    return _same(moments.n, moments.mean[0], moments.scatter[0].diagonal())
-
-
-def _same(n: int, mean: Tensor, scatter: Tensor) -> bool:
+def are_same(n: int, mean: Tensor, scatter: Tensor) -> bool:
+    """Whether n vectors, of this mean and Σ(x − x̄)² of every dimension, do not spread but for rounding."""
     return float((scatter.sum() / n).sqrt()) <= SAME * float(mean.norm())
 
 
@@ -58,8 +53,7 @@ def _same(n: int, mean: Tensor, scatter: Tensor) -> bool:
 class Spectrum:
     """How many vectors, their mean, and their covariance by its directions.
 
-    `values` [d] are the variances, descending, 0 where there is none but rounding; `vectors` [d, d] has a
-    direction a row.
+    `values` [d] are the variances, descending, 0 for rounding; `vectors` [d, d] has a direction a row.
     """
 
     n: int
@@ -83,11 +77,6 @@ class Spectrum:
     def rank(self) -> int:
         """How many directions have a spread."""
         return int((self.values > 0).sum())
-
-
-def centre(spread: Spread) -> Scaled:
-    """Take away the mean: x − x̄."""
-    return Scaled(spread.mean, torch.ones_like(spread.mean))
 
 
 def standardise(spread: Spread) -> tuple[Scaled, str]:
@@ -132,8 +121,7 @@ def all_but_the_top(found: Spectrum, asked: Asked) -> Projected:
 def whiten(found: Spectrum, asked: Asked) -> tuple[Turned, str]:
     """The k widest directions, each divided by its standard deviation: covariance I, mean 0. And a note.
 
-    Of no more vectors than dimensions the covariance has directions without any spread; it is then shrunk
-    towards the round one, see `shrinkage`. Without a number, k is how many directions spread.
+    Without a number k is the rank. Of no more vectors than dimensions the covariance is shrunk (`shrinkage`).
     """
     n, values, width, rank = found.n, found.values, len(found.values), found.rank
     notes = []
@@ -166,9 +154,8 @@ def whiten(found: Spectrum, asked: Asked) -> tuple[Turned, str]:
 def shrinkage(values: Tensor, n: int) -> float:
     """How far to shrink a covariance of these eigenvalues [d] towards the round one, in [0, 1].
 
-    Oracle approximating shrinkage (Chen et al. 2010), as scikit-learn has it:
-    (mean Σ_ij² + μ²)/((n+1)(mean Σ_ij² − μ²/d)), μ = tr Σ/d. Unlike Ledoit and Wolf's it needs no fourth
-    moments, so the record that merges is enough.
+    Oracle approximating shrinkage (Chen et al. 2010) as in scikit-learn, which needs no fourth moments: (mean
+    Σ_ij² + μ²)/((n+1)(mean Σ_ij² − μ²/d)), μ = tr Σ/d.
     """
     width = len(values)
     squares, mean = float((values**2).sum()) / width**2, float(values.mean())

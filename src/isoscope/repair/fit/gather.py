@@ -1,9 +1,8 @@
 """A stream of vectors becomes the record that a repair is read off; no vector is kept.
 
-Covariances are gathered in float64, or, of float32 and from 512 dimensions on, `fast`: products in float32
-of rows centred first, 8192 at a time, added up in float64. That takes half the time, and the covariance is
-off by up to `fast_error`: enough for wide directions, not for narrow ones, so a fit that divides by narrow
-ones asks for the sums again in float64 (transforms.py). Twin of both: `kernels.scatter.scatter`.
+Covariances are gathered in float64 or, of float32 from 512 dimensions on, `fast`: products in float32 of rows
+centred first, added up in float64, in half the time and off by up to `fast_error`. A fit that divides by
+narrow directions asks again in float64 (transforms.py). Twin: `kernels.scatter.scatter`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -33,23 +32,14 @@ class SumsOverflowError(IsoscopeError):
     """Sums of squares are not finite."""
 
 
-class Merged(Protocol):
-    """A record that joins with another of its kind."""
-
-    def merge(self, other: Self) -> Self:
-        """The record of both streams."""
-        ...
-
-
-R = TypeVar("R", bound=Merged)
+R = TypeVar("R", bound=Any)  # a record that can `merge` with another of its kind
 
 
 @dataclass(frozen=True)
 class Gathered(Generic[R]):
     """A record, of how many vectors, how many were left out for NaN or Inf, and how coarse numbers came.
 
-    `coarse` is the step from 1 to the next number, of float32 at most: what 16 bits round off is spread that
-    everybody sees.
+    `coarse` is the step from 1 to the next number, of float32 at most: 16 bits are read as they are.
     """
 
     record: R
@@ -170,24 +160,21 @@ def moments_of(points: Tensor) -> Moments:
     if points.is_cuda:
         mean = points.double().mean(0)
         total = scatter(points, torch.ones_like(points[:, 0]), mean)
-        return _one_part(len(points), mean.cpu(), total.cpu())
-    found = _summed(points.numpy())
-    if found is None and points.dtype == torch.float32:
-        found = _summed(points.double().numpy())
-    if found is None:
-        raise SumsOverflowError("the squares of some vectors overflow; scale them down first.")
-    return _one_part(len(points), *map(torch.from_numpy, found))
-
-
-def _one_part(n: int, mean: Tensor, total: Tensor) -> Moments:
-    return Moments(torch.tensor([n], dtype=torch.float64), mean[None], total[None])
+    else:
+        found = _summed(points.numpy())
+        if found is None and points.dtype == torch.float32:
+            found = _summed(points.double().numpy())
+        if found is None:
+            raise SumsOverflowError("the squares of some vectors overflow; scale them down first.")
+        mean, total = map(torch.from_numpy, found)
+    count = torch.tensor([len(points)], dtype=torch.float64)
+    return Moments(count, mean.cpu()[None], total.cpu()[None])
 
 
 def _summed(rows: Array) -> tuple[Array, Array] | None:
     """The mean [d] and the centred scatter [d, d] of rows [n, d]; None where squares overflow.
 
-    All in numpy: torch would wake threads of its own between the products, which costs more than they do
-    where others want the cores.
+    All in numpy: torch would wake threads of its own between the products, which costs more.
     """
     width = rows.shape[1]
     near = rows[::64].mean(0)  # near the mean is enough: the rest puts it right

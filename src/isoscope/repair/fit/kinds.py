@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from isoscope.errors import IsoscopeError, unknown_name
+from isoscope.errors import IsoscopeError, chosen
 
 Reads = Literal["spread", "moments", "directions", "clusters"]
 
@@ -75,9 +75,7 @@ def parse_repairs(text: str) -> tuple[str, ...]:
 
 def _step(text: str) -> Asked:
     name, *numbers = (part.strip() for part in text.split(":"))
-    kind = next((kind for kind in KINDS if kind.name == name), None)
-    if kind is None:
-        raise unknown_name("repair", name, [kind.name for kind in KINDS])
+    kind = chosen("repair", name, KINDS)
     if len(numbers) > len(kind.numbers):
         raise IsoscopeError(f"'{text}' has more numbers than {name} takes; write {_usage(kind)}.")
     if not all(number.isdecimal() and int(number) > 0 for number in numbers):

@@ -1,13 +1,13 @@
 """A sample of a stream: the vectors whose content has the smallest hashes.
 
-Uniform, without replacement, the same in whatever order and batches they come; two samples merge into that of
-both streams. (The reservoir of stats is drawn by places and is smaller.)
+Uniform, without replacement, the same in any order and batches; two samples merge into that of both streams.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import pandas as pd
@@ -21,12 +21,7 @@ from isoscope.repair.keep.repair import Repair
 from isoscope.run.observe.observe import describe
 
 MOST = 8192  # vectors
-SHOWN = (
-    "mean_cosine_between",
-    "relative_drift",
-    "isoscore",
-    "effective_rank",
-)  # of a sample
+SHOWN = ("mean_cosine_between", "relative_drift", "isoscore", "effective_rank")  # of a sample
 LOOKED_AT = 16  # coordinates that are hashed: of float32 that is enough to tell vectors apart
 
 
@@ -85,21 +80,17 @@ class Watched:
 
 
 def _pairs(source: Source) -> Iterator[tuple[Tensor, Tensor | None]]:
-    if isinstance(source, Iterable) and not hasattr(source, "ndim"):
-        for given in source:
-            if isinstance(given, tuple):
-                yield given
-            else:
-                yield from ((points, None) for points in batches(given))
-    else:
-        yield from ((points, None) for points in batches(source))
+    several = isinstance(source, Iterable) and not hasattr(source, "ndim")
+    for given in source if several else [source]:
+        if isinstance(given, tuple):
+            yield given
+        else:
+            yield from ((points, None) for points in batches(given))
 
 
 def before_after(repair: Repair, sample: Sample) -> pd.DataFrame:
     """Rows of `SHOWN`, of the model ``before`` and of ``after``; each with its n, null and interval."""
-    moved = repair.apply(sample.points)
-    tables = [
-        describe(points, sequence=sample.sequence, measures=SHOWN, name=name).frame()
-        for name, points in (("before", sample.points), ("after", moved))
-    ]
+    clouds = {"before": sample.points, "after": repair.apply(sample.points)}
+    shown = partial(describe, sequence=sample.sequence, measures=SHOWN)
+    tables = [shown(points, name=name).frame() for name, points in clouds.items()]
     return pd.concat(tables, ignore_index=True)

@@ -1,11 +1,9 @@
 """Fit a recipe of repairs from a stream.
 
 Each step is fitted on what the steps before it give. What follows an affine step is not read again: mean and
-covariance move with it, m → A(m − b) and Σ → AΣAᵀ, so ``centre,abtt,whiten:128`` takes one walk.
-
-With them goes the covariance that rounding alone may have made: a direction that has no more than that has no
-spread. Float32 rounds off a share of every coordinate; what leaves a LayerNorm has one such direction, and to
-divide by its spread would be to add noise.
+covariance move with it, m → A(m − b) and Σ → AΣAᵀ, so ``centre,abtt,whiten:128`` takes one walk. With them
+goes the covariance that rounding alone may have made: a direction that has no more than that, as one that
+leaves a LayerNorm, has no spread, and to divide by it would be to add noise.
 """
 
 from __future__ import annotations
@@ -120,7 +118,8 @@ class _Fitting:
     def _fit(self, first: Asked, asked: tuple[Asked, ...]) -> tuple[Map, str]:
         match first.kind.name:
             case "centre":
-                return fits.centre(self._spread(asked)), ""
+                mean = self._spread(asked).mean
+                return maps.Scaled(mean, torch.ones_like(mean)), ""
             case "standardise":
                 return fits.standardise(self._spread(asked))
             case "rogue":

@@ -119,15 +119,15 @@ def changed(before: Outcome, after: Outcome, reason: str, seed: int) -> Change:
     if math.isnan(value) or before.n != after.n:
         by = Reading(value, after.n, 0.0)
         return Change(before.measure, by, after.per, UNDEFINED, "a score has no value")
-    low, high = ends(drawn(after, seed) - drawn(before, seed))
-    found = Change(before.measure, Reading(value, after.n, 0.0, low, high), after.per, SAME)
+    by = Reading(value, after.n, 0.0, *ends(drawn(after, seed) - drawn(before, seed)))
+    found = Change(before.measure, by, after.per, SAME)
     if reason:
         off = float(np.abs(after.seen - before.seen).max(initial=0.0))
         if off <= EQUAL * float(np.abs(before.seen).max(initial=1.0)):
             return replace(found, verdict=CANNOT, why=f"{reason}; found equal to {max(off, 1e-16):.0e}")
         reason = f"{reason} should not matter, yet what the reader gives differs by {off:.1e}"
-    if math.isnan(low):
+    if not by.bounded:
         return replace(found, verdict=UNDEFINED, why=f"{after.n:,} {after.per} are too few for an interval")
-    if low <= 0 <= high:
+    if not by.excludes(0):
         return replace(found, why=reason)
-    return replace(found, verdict=HELPED if low * after.sign > 0 else HURT, why=reason)
+    return replace(found, verdict=HELPED if by.above(0) is (after.sign > 0) else HURT, why=reason)

@@ -25,7 +25,7 @@ from isoscope.repair.impact.states import ENDS, encode, open_inputs
 from isoscope.repair.impact.tasks import Task, hashed, labelled, some, sought
 from isoscope.repair.impact.tasks import pairs as paired
 from isoscope.repair.impact.words import explanations
-from isoscope.results.place import default_out
+from isoscope.results.place import Several, default_out, several
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
 from isoscope.run.observe.observe import describe
@@ -39,24 +39,25 @@ _NOTHING = Split((), ())
 
 def impact(
     model: str | PathLike[str],
-    *, pairs: Sequence[str] = (), labels: Sequence[str] = (), retrieve: Sequence[str] = (),
+    *, pairs: Several = (), labels: Several = (), retrieve: Several = (),
     text: str | None = None, fit: str | None = None, repairs: str = REPAIRS, layers: str = ENDS,
-    pool: str = "mean", readers: Sequence[str] = ("standardised",), limit: int | None = 10_000,
+    pool: str = "mean", readers: Several = ("standardised",), limit: int | None = 10_000,
     sequences: int = 64, max_length: int | None = None, batch_size: int = 32, seed: int = 0,
     leave_out: bool = False, device: str | None = None, out: str | PathLike[str] | None = None,
     telling: Telling = SILENT,
 ) -> RunFolder:  # fmt: skip
     """Judge repairs by tasks, layer by layer, and keep the rows in a run folder.
 
-    Tasks are files: sentence `pairs` with scores, labelled texts, queries with documents to `retrieve`, and
-    `text` whose perplexity is judged. `repairs` are fitted on `fit`; with `leave_out`, texts that are judged
-    are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`. What is there is not judged again.
+    Tasks are files, one or several of a kind: sentence `pairs` with scores, labelled texts, queries with
+    documents to `retrieve`, and `text` whose perplexity is judged. `repairs` are fitted on `fit`; with
+    `leave_out`, texts that are judged are not fitted on. Without `out` the folder is `runs/impact-NAME-ID`.
+    What is there is not judged again.
     """
     refuse_sizes(limit, max_length, batch_size)
     recipes, split, inputs, spoken = parse_repairs(repairs), _NOTHING, None, None
-    tasks: list[Task] = [paired(file, limit, seed) for file in pairs]
-    tasks += [labelled(file, limit, seed, readers) for file in labels]
-    tasks += [sought(file, limit, seed) for file in retrieve]
+    tasks: list[Task] = [paired(file, limit, seed) for file in several(pairs)]
+    tasks += [labelled(file, limit, seed, several(readers)) for file in several(labels)]
+    tasks += [sought(file, limit, seed) for file in several(retrieve)]
     if not tasks and text is None:
         raise IsoscopeError("there is no task: give --pairs, --labels, --retrieve or --text.")
     if tasks:
@@ -67,15 +68,14 @@ def impact(
         split = hold_apart(Split(fitted, _apart(tasks)), leave_out=leave_out)
     loaded = load(str(model), device=device)
     if tasks:
-        options = (layers, pool, max_length, batch_size)
-        inputs = open_inputs(loaded, split.texts, *options)
+        inputs = open_inputs(loaded, split.texts, layers, pool, max_length, batch_size)
         split = hold_apart(split, leave_out=leave_out, keys=inputs.keys)
         refuse_too_many(recipes, [inputs.found.width(site) for site in inputs.sites])
     if text is not None:
         spoken = open_spoken(loaded, text, fit, sequences, max_length, batch_size)
         refuse_too_many(recipes, [spoken.speaker.weight.shape[1]])
     question: dict[str, object] = {"repairs": list(recipes), "pool": pool, "seed": seed, "limit": limit}
-    question |= {"readers": list(readers), "max_length": max_length}
+    question |= {"readers": several(readers), "max_length": max_length}
     run = _run_of(loaded, split, spoken, fit, question)
     folder = open_run(out or default_out(f"impact {loaded.name}", run.id), run)
     left = [site for site in (inputs.sites if inputs else ()) if not folder.has(str(site))]
@@ -128,5 +128,5 @@ def _run_of(
     if spoken is not None:
         question["text"] = {"judged": spoken.judged.facts(), "fitted": spoken.fitted.facts()}
         scores.append(("perplexity", spoken.name))
-    run = new_run("impact", model.name, question, describe(torch.eye(3), measures=SHOWN).measures)
-    return replace(run, measures={**run.measures, **explanations(scores)})
+    measured = describe(torch.eye(3), measures=SHOWN).measures
+    return new_run("impact", model.name, question, measured, explanations(scores))

@@ -8,7 +8,7 @@ makes the same are one input, have one vector, and count as one wherever texts a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,12 +24,11 @@ from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.repair.impact.outcome import Array
 from isoscope.repair.states import vectors_at
-from isoscope.run.observe.observe import look
+from isoscope.run.observe.observe import Progress, look
 from isoscope.sites import Site, select
 
 POOLS = ("mean", "cls", "last")
 ALL, ENDS = "all", "ends"
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, eq=False)

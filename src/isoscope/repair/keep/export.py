@@ -16,7 +16,6 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
 
 from isoscope.errors import IsoscopeError
 from isoscope.repair.keep.maps import MAPS, Map, name_of, shape_of, tensors_of
@@ -68,9 +67,13 @@ def load_repair(folder: str | Path) -> Repair:
     if not isinstance(config, Mapping) or config.get("format") != FORMAT:
         raise IsoscopeError(f"'{folder}' holds no repair of this version; expected the format '{FORMAT}'.")
     try:
-        steps = tuple(_step(place, each["map"], tensors) for place, each in enumerate(config["steps"]))
+        steps: list[Map] = []
+        for place, each in enumerate(config["steps"]):
+            kind: Any = MAPS[each["map"]]
+            own = {field.name: tensors[f"{place}.{field.name}"].double() for field in fields(kind)}
+            steps.append(kind(**own))
         counts = (int(config["vectors"]), int(config["left out"]))
-        made = Repair(str(config["name"]), steps, *counts, tuple(config["notes"]), config["facts"])
+        made = Repair(str(config["name"]), tuple(steps), *counts, tuple(config["notes"]), config["facts"])
         fits = (made.width, made.gives) == (config["takes"], config["gives"])
         chained = all(shape_of(one)[1] == shape_of(two)[0] for one, two in pairwise(steps))
     except (KeyError, TypeError, ValueError, IndexError) as reason:
@@ -80,8 +83,3 @@ def load_repair(folder: str | Path) -> Repair:
     if not (fits and chained):
         raise IsoscopeError(f"the repair at '{folder}' is damaged: its tensors do not fit {CONFIG}.")
     return made
-
-
-def _step(place: int, kind: str, tensors: Mapping[str, Tensor]) -> Map:
-    made: Any = MAPS[kind]
-    return made(**{field.name: tensors[f"{place}.{field.name}"].double() for field in fields(made)})

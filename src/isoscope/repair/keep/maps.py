@@ -1,7 +1,6 @@
 """What a fitted repair does to a vector: four maps, each a frozen record of tensors in float64.
 
-Every one subtracts before it multiplies. Folded into one product, W·x − W·m, a mean of a thousand spreads
-would take three of the seven digits of float32.
+Each subtracts before it multiplies: W·x − W·m would lose three of float32's digits to a mean of a thousand.
 """
 
 from __future__ import annotations
@@ -29,11 +28,6 @@ class Scaled:
         """A of y = A(x − m), [d, d]."""
         return torch.diag(self.scale)
 
-    @property
-    def is_invertible(self) -> bool:
-        """Whether x can be had back: no dimension is set to 0."""
-        return bool((self.scale != 0).all())
-
 
 @dataclass(frozen=True, eq=False)
 class Projected:
@@ -52,11 +46,6 @@ class Projected:
         """A of y = A(x − m), [d, d]."""
         return torch.eye(len(self.mean)).to(self.directions) - self.directions.T @ self.directions
 
-    @property
-    def is_invertible(self) -> bool:
-        """Whether x can be had back."""
-        return len(self.directions) == 0
-
 
 @dataclass(frozen=True, eq=False)
 class Turned:
@@ -68,11 +57,6 @@ class Turned:
     def move(self, points: Tensor) -> Tensor:
         """The image of `points` [n, d], [n, k]."""
         return (points - self.mean) @ self.matrix.T
-
-    @property
-    def is_invertible(self) -> bool:
-        """Whether x can be had back: it gives as many dimensions as it takes."""
-        return self.matrix.shape[0] == self.matrix.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +84,6 @@ class Clustered:
         """The number of the cluster of each of `points` [n, d], [n]: least ‖c‖² − 2x·c."""
         return ((self.centres**2).sum(1) - 2 * (points - self.origin) @ self.centres.T).argmin(1)
 
-    @property
-    def is_invertible(self) -> bool:
-        """Whether x can be had back: never, as y does not tell the cluster."""
-        return False
-
 
 Affine = Scaled | Projected | Turned
 Map = Affine | Clustered
@@ -120,6 +99,15 @@ def shape_of(step: Map) -> tuple[int, int]:
         return step.matrix.shape[1], step.matrix.shape[0]
     width = len(step.origin if isinstance(step, Clustered) else step.mean)
     return width, width
+
+
+def is_invertible(step: Map) -> bool:
+    """Whether x can be had back; after `Clustered` never, as y does not tell the cluster."""
+    if isinstance(step, Scaled):
+        return bool((step.scale != 0).all())
+    if isinstance(step, Projected):
+        return len(step.directions) == 0
+    return isinstance(step, Turned) and step.matrix.shape[0] == step.matrix.shape[1]
 
 
 def name_of(step: Map) -> str:

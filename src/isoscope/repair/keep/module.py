@@ -1,8 +1,7 @@
 """A repair as the last module of a model.
 
-It follows the contract of sentence-transformers' modules without importing them: called with features it
-repairs their ``sentence_embedding``, saves itself into a folder and loads from one. Called with a tensor
-[..., d] it gives the tensor repaired, so it also ends an `nn.Sequential`.
+It follows the contract of sentence-transformers' modules without importing them: it repairs the
+``sentence_embedding`` of features. Called with a tensor [..., d] it gives the tensor repaired.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ SENTENCE = "sentence_embedding"
 class RepairModule(nn.Module):
     """Moves vectors through a repair. Its tensors are buffers in float32: nothing in it is trained.
 
-    `repair` keeps them in float64, which is what is saved. In a model that is cast to 16 bits they stay in
-    float32: a rounded mean would shift all vectors alike, and float16 ends at 65,504.
+    They stay so in a model that is cast to 16 bits. `repair` keeps them in float64, which is what is saved.
     """
 
     def __init__(self, repair: Repair) -> None:

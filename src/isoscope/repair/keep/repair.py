@@ -49,7 +49,7 @@ class Repair:
     @property
     def is_invertible(self) -> bool:
         """Whether vectors can be had back from what it gives."""
-        return all(step.is_invertible for step in self.steps)
+        return all(map(maps.is_invertible, self.steps))
 
     def affine(self) -> tuple[Tensor, Tensor]:
         """A [k, d] and c [k] of y = Ax + c, in float64."""

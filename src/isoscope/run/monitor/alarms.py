@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
 
 # Zhai et al. 2023 call it collapse when a layer's attention entropy falls to nearly 0 and training becomes
 # unstable. Here 0.1 of what even attention has; healthy language models are at .38 (upper half of a 135M
@@ -115,7 +115,12 @@ def not_a_number(rows: pd.DataFrame) -> Alarm | None:
     if not clean and len(seen) > 1:
         return None
     step = int(next(step for step in seen if not clean or step > clean[-1]))
-    first = min((row for row in bad if row.step == step), key=lambda row: _order(row.kind, row.layer))
+
+    def way(row: _Layer) -> tuple[float, bool]:
+        """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
+        return inf if row.layer is None else row.layer, row.kind not in ATTENTION
+
+    first = min((row for row in bad if row.step == step), key=way)
     what = "attention rows" if first.measure == "not_finite_rows" else "vectors"
     if min(broken) < step:
         begun = f"again at step {step}, beginning at {first.site}"
@@ -168,7 +173,8 @@ def _past(
     for row in _layers(rows, measure):
         if row.step != last and not isnan(row.value):
             before.setdefault(row.site, []).append(sign * row.value)
-    spared = _even(rows) if but_even else set()
+    entropies = _latest(rows, "normalised_entropy") if but_even else ()
+    spared = {row.site for row in entropies if row.value > EVEN}
     found = [
         (value, site)
         for value, site in past
@@ -180,11 +186,6 @@ def _past(
     was = sign * min(before.get(site, [nan]))
     told = words.format(step=last, site=site, value=sign * value, percent=100 * value, was=was)
     return Alarm(name, int(last), site, told)
-
-
-def _even(rows: pd.DataFrame) -> set[str]:
-    """The sites whose attention is even at the last step."""
-    return {row.site for row in _latest(rows, "normalised_entropy") if row.value > EVEN}
 
 
 class _Layer(NamedTuple):
@@ -231,8 +232,3 @@ def _taken(rows: pd.DataFrame, where: NDArray[np.bool_]) -> list[_Layer]:
 @cache
 def _site(kind: str, layer: int | None) -> str:
     return str(Site(kind, None if layer is None else int(layer)))
-
-
-def _order(kind: str, layer: int | None) -> tuple[float, int]:
-    """Along the way of the data: what enters, the attention of block 1, what leaves it, … the output."""
-    return (inf if layer is None else float(layer), 0 if "attention" in kind else 1)

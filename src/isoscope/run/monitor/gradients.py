@@ -51,20 +51,27 @@ class Gradients:
                 "the weights of queries and keys were not found by name: no gradients to read."
             )
         places = [step.place for step in self._weights.steps]
-        self._names = {name for place in places for name in (*place.query, *place.key)}
+        names = {name for place in places for name in (*place.query, *place.key)}
         self._parameters = {
             plain_name(name): weight
             for name, weight in module.named_parameters(remove_duplicate=False)
-            if plain_name(name) in self._names
+            if plain_name(name) in names
         }
-        self._before = {name: _copy(weight.grad) for name, weight in self._parameters.items()}
+        grown = {name: weight.grad for name, weight in self._parameters.items() if weight.grad is not None}
+        self._before = {name: gradient.detach().clone() for name, gradient in grown.items()}
 
     def rows(self, seen: Observation, run: str) -> Iterator[Row]:
         """A row a layer and a head, of queries and of keys."""
         whole = self._weights.opened.tensors
 
         def stored(name: str) -> Tensor:
-            return self._grown(name) if name in self._parameters else whole.stored(name)
+            if name not in self._parameters:
+                return whole.stored(name)
+            now = self._parameters[name].grad
+            if now is None:
+                said = f"{name} has no gradient; call backward inside watch(step, gradients=True)."
+                raise IsoscopeError(said)
+            return now.detach() - self._before[name] if name in self._before else now.detach()
 
         tensors = replace(whole, stored=stored)
         gradients = replace(self._weights, opened=replace(self._weights.opened, tensors=tensors))
@@ -85,18 +92,8 @@ class Gradients:
                 for head, value in [(None, sum(values) / len(values)), *enumerate(values)]:
                     yield Row.at(*at, head, name, Reading(value, n, null, note=why))
 
-    def _grown(self, name: str) -> Tensor:
-        now, before = self._parameters[name].grad, self._before[name]
-        if now is None:
-            raise IsoscopeError(f"{name} has no gradient; call backward inside watch(step, gradients=True).")
-        return now.detach() if before is None else now.detach() - before
-
 
 def along(gradient: Tensor, mean: Tensor) -> Tensor:
     """‖G q̄‖² / (‖G‖² ‖q̄‖²) of every head: `gradient` [h, d, e], `mean` [h, e]."""
     part = torch.einsum("hde,he->hd", gradient, mean).square().sum(-1)
     return part / (gradient.square().sum((1, 2)) * mean.square().sum(-1))
-
-
-def _copy(gradient: Tensor | None) -> Tensor | None:
-    return None if gradient is None else gradient.detach().clone()

@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from isoscope.errors import IsoscopeError
 from isoscope.results.row import frame
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder, open_run
+from isoscope.results.units import unit_name
 
 WAITING = 64  # steps that are held in memory while the disk refuses
 RECENT = 16  # steps that alarms look back on
@@ -26,7 +29,8 @@ RECENT = 16  # steps that alarms look back on
 class Unit(NamedTuple):
     """The rows of one step, and what is known of it; `live` where they are of the batch that trained.
 
-    `points` are those of its pictures, kept where there is a folder.
+    `points` are those of its pictures and `influence` is the column by which its rows are paired; both are
+    kept where there is a folder.
     """
 
     step: int
@@ -34,15 +38,7 @@ class Unit(NamedTuple):
     facts: Mapping[str, object]
     live: bool = False
     points: pd.DataFrame | None = None
-
-
-def unit_name(step: int, *, live: bool = False) -> str:
-    """As a run folder names it.
-
-    >>> unit_name(123), unit_name(123, live=True)
-    ('step 000123', 'live 000123')
-    """
-    return f"{'live' if live else 'step'} {step:06d}"
+    influence: NDArray[np.object_] | None = None
 
 
 class Kept:
@@ -61,7 +57,10 @@ class Kept:
         self._refused = ""
         self._recent: tuple[list[int], pd.DataFrame] = [], frame([])
         if self.folder is not None:
-            for step in _steps(self.folder)[-RECENT:]:
+            # by the names of their files: many are not to be opened to be counted
+            names = (file.stem.split("-") for file in (self.folder.path / "rows").glob("step-*.parquet"))
+            steps = sorted(int(parts[1]) for parts in names if len(parts) > 1 and parts[1].isdigit())
+            for step in steps[-RECENT:]:
                 self._rows[step] = self.folder.frame(unit_name(step))
 
     def has(self, step: int, *, live: bool = False) -> bool:
@@ -127,7 +126,8 @@ class Kept:
         while self._waiting and self.folder is not None:
             unit = self._waiting[0]
             try:
-                self.folder.write(unit_name(unit.step, live=unit.live), unit.rows, unit.facts, unit.points)
+                rows = unit.rows if unit.influence is None else unit.rows.assign(influence=unit.influence)
+                self.folder.write(unit_name(unit.step, live=unit.live), rows, unit.facts, unit.points)
             except (IsoscopeError, OSError) as reason:
                 self._wait(str(reason))
                 break
@@ -150,15 +150,9 @@ def clear_unbegun(folder: Path) -> None:
     """Take away what a run leaves that was killed while its folder was made: it would be refused."""
     there = list(folder.iterdir()) if folder.is_dir() else []
     rows = folder / "rows"
-    aside = [file for file in there if file.name.startswith(".run.json.")]
+    aside = list(folder.glob(".run.json.*"))
     if there and set(there) <= {rows, *aside} and not (rows.is_dir() and any(rows.iterdir())):
         for file in aside:
             file.unlink()
         if rows.is_dir():
             rows.rmdir()
-
-
-def _steps(folder: RunFolder) -> list[int]:
-    """The steps that are there, by the names of their files: many are not to be opened to be counted."""
-    names = (file.stem.split("-") for file in (folder.path / "rows").glob("step-*.parquet"))
-    return sorted(int(parts[1]) for parts in names if len(parts) > 1 and parts[1].isdigit())

@@ -43,9 +43,8 @@ def live(probe: Probe, module: nn.Module, folder: Folder) -> Iterator[None]:
                     module, found.blocks, running.attention, takes=found.takes, learnt=folder.learnt
                 )
             )
-        taps.enter_context(
-            module.register_forward_hook(running.end)
-        )  # after the tap's own, which has the output
+        # after the tap's own, which has the output
+        taps.enter_context(module.register_forward_hook(running.end))
         yield
     if not running.seen:
         raise IsoscopeError("the model was not called inside watch(); put its forward there.")
@@ -63,13 +62,14 @@ class _Running:
     """The batch of the forward that runs; none outside of one."""
 
     def __init__(self, probe: Probe, folder: Folder) -> None:
-        self.folder, self.axis = folder, probe.found.input_axis
+        self.folder, self.axis, self.counting = folder, probe.found.input_axis, probe.counting
         self.sites = set(probe.sites)
         self.batch: Batch | None = None
         self.seen = 0
 
     def begin(self, module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        self.batch = as_batch(_given(module, inputs, keywords), seed=0, batch_axis=self.axis)
+        batch = as_batch(_given(module, inputs, keywords), seed=0, batch_axis=self.axis)
+        self.batch = self.counting.apply(batch, self.axis)
 
     def end(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self.batch = None

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import nn
@@ -57,7 +58,8 @@ class Monitor:
     """Rows of a training run, step by step; use as a context manager, or close it at the end.
 
     A step is the number of updates done before the look: step 0 is the model as it was initialised.
-    `probe` is batches as `observe` takes them, read once. `every` is a number of steps, a function
+    `probe` is batches as `observe` takes them, read once, of which `skip_first` and `skip_special` say what
+    counts, as there. `every` is a number of steps, a function
     step → bool, or None for the default, dense at first. `out` is a run folder; a folder of the same question
     is taken up, and steps that it has are not measured again. `budget` is the share of training time that
     looking may add: steps are passed over to stay inside. `steps`, the updates that the run will have, lets
@@ -78,6 +80,8 @@ class Monitor:
         layers: str = "*",
         heads: bool = True,
         counterfactual: bool = False,
+        skip_first: bool | None = None,
+        skip_special: bool | None = None,
         budget: float | None = 0.02,
         steps: int | None = None,
         alarms: Iterable[AlarmFunction] = ALARMS,
@@ -110,17 +114,15 @@ class Monitor:
                 layers=layers,
                 heads=heads,
                 counterfactual=counterfactual,
+                skip_first=skip_first,
+                skip_special=skip_special,
                 pictures=points > 0,
             )
             self._share = self._ranks.share(self._probe.batches, whole=self._probe.whole)
         self._idle = self._share.behind if is_sharded(self._source.module) else 0
-        run = new_run(
-            "training",
-            f"{self._source.name} in training",
-            {"model": self._source.name, **self._probe.facts(), **(about or {})},
-            self._probe.measures,
-        )
-        self._run = replace(run, measures={**run.measures, **EXPLANATIONS})
+        title = f"{self._source.name} in training"
+        question = {"model": self._source.name, **self._probe.facts(), **(about or {})}
+        self._run = new_run("training", title, question, self._probe.measures, EXPLANATIONS)
         self._kept = self._opened(out, resume=resume)
 
     def step(self, step: int, values: Values | None = None) -> None:
@@ -274,31 +276,34 @@ class Monitor:
         shares = self._ranks.gathered(problem or seen)
         refused = self._ranks.told(next((each for each in shares if isinstance(each, str)), ""))
         if refused:
-            self._stop(f"the model can no longer be measured at step {source.step}: {refused}")
+            why = f"the model can no longer be measured at step {source.step}: {refused}"
+            self._stopped = (
+                f"{why}. Training goes on without measuring; make a new Monitor for what it is now."
+            )
+            warnings.warn(self._stopped, stacklevel=4)
             return None
-        return (
-            merged([each for each in shares if isinstance(each, Observation)], self._share)
-            if shares
-            else None
-        )
+        made = [each for each in shares if isinstance(each, Observation)]
+        return merged(made, self._share) if shares else None
 
     def _unit(self, step: int, seen: Observation, values: Mapping[str, float]) -> tuple[Unit, list[Alarm]]:
         """The rows of a step with what is known of it, the alarms among it: on disk before they are told."""
-        rows = frame([*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)])
+        found = [*seen.rows(self._run.id), *own_rows(values, seen, self._run.id)]
+        rows = frame(found)
         recent = self._kept.recent(step, rows)
-        found = [alarm for look in self._alarms if (alarm := self._heard(look, recent)) is not None]
+        alarms = [alarm for look in self._alarms if (alarm := self._heard(look, recent)) is not None]
         facts = {
             **seen.known(),
             "notes": [*seen.notes(), *self.notes()],
             **self._budgeted(),
             "first weights": weights_sample(self._source.module),
-            "alarms": [asdict(alarm) for alarm in found],
+            "alarms": [asdict(alarm) for alarm in alarms],
             "watched": {name_of(look): (look.__doc__ or "").strip().split("\n")[0] for look in self._alarms},
             **({"explained": explained(values)} if values else {}),
         }
         points = seen.points(self._points) if self._points else None
         self._latest = rows
-        return Unit(step, rows, facts, points=points), found
+        moved = np.array([row.influence for row in found], object)
+        return Unit(step, rows, facts, points=points, influence=moved), alarms
 
     def _budgeted(self) -> dict[str, object]:
         """The facts on the budget: its numbers, and the note on it where steps were passed over."""
@@ -324,10 +329,6 @@ class Monitor:
             self._on_alarm(alarm)
         else:
             warnings.warn(alarm.words, stacklevel=4)
-
-    def _stop(self, why: str) -> None:
-        self._stopped = f"{why}. Training goes on without measuring; make a new Monitor for what it is now."
-        warnings.warn(self._stopped, stacklevel=5)
 
 
 def _generators(probe: object) -> tuple[torch.Generator, ...]:

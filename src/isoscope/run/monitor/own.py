@@ -24,7 +24,11 @@ def own_rows(values: Mapping[str, float], seen: Observation, run: str) -> Iterat
     for name, value in values.items():
         if name in measured:
             raise IsoscopeError(f"'{name}' is a measure of isoscope's own; give the number another name.")
-        reading = Reading(_number(name, value), 1)
+        try:
+            reading = Reading(float(value), 1)  # a tensor of one number will do
+        except (TypeError, ValueError, RuntimeError) as reason:
+            told = f"values are numbers by name; '{name}' is {type(value).__name__}."
+            raise IsoscopeError(told) from reason
         yield Row.at(run, seen.model, seen.revision, seen.step, OWN, None, None, name, reading)
 
 
@@ -40,10 +44,3 @@ def explained(names: Mapping[str, float]) -> dict[str, dict[str, object]]:
         }
         for name in names
     }
-
-
-def _number(name: str, value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]  # a tensor of one number will do
-    except (TypeError, ValueError, RuntimeError) as reason:
-        raise IsoscopeError(f"values are numbers by name; '{name}' is {type(value).__name__}.") from reason

@@ -15,21 +15,30 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, as_batch
+from isoscope.data.counting import Counting
+from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
 from isoscope.measures.table import choose
 from isoscope.models.attention.tap import Learnt
-from isoscope.models.inputs import open_data
 from isoscope.models.source import Model
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest
 from isoscope.run.near import near
-from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, smallest_keys
+from isoscope.run.observe.fold import AGAIN, OF_ATTENTION, SEQUENCES, Folder, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
-from isoscope.run.observe.observe import look, offered_by, refuse_nothing, refuse_without_attention, stats_of
+from isoscope.run.observe.observe import (
+    as_batches,
+    counting_of,
+    look,
+    offered_by,
+    refuse_nothing,
+    refuse_without_attention,
+    stats_of,
+    told_counting,
+)
 from isoscope.sites import Site, select
-from isoscope.stats.counterfactual import Counterfactual
 
 MEASURES = (  # what costs O(d) a vector, and attention rows: no covariance, no sample
     "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm", "largest_activation",
@@ -55,12 +64,15 @@ class Probe:
     heads: bool
     shapes: Shapes
     pictures: bool
+    counting: Counting
+    counted: Mapping[str, str] | None = None  # by which policy; None where batches say it themselves
+    notes: tuple[str, ...] = ()
     learnt: Learnt = field(default_factory=Learnt)
 
     @property
     def whole(self) -> bool:
         """Whether it must be read in one piece, since a mean over all of it is taken away again."""
-        return any(Counterfactual in measure.stats for measure in self.measures)
+        return any(stat in measure.stats for measure in self.measures for stat in AGAIN)
 
     @property
     def digest(self) -> str:
@@ -76,6 +88,7 @@ class Probe:
             "sites": [str(site) for site in self.sites],
             "measures": [measure.name for measure in self.measures],
             "heads": self.heads,
+            **({} if self.counted is None else {"counting": dict(self.counted)}),
         }
 
     def folder(self) -> Folder:
@@ -96,18 +109,25 @@ def take_up(
     heads: bool,
     counterfactual: bool,
     pictures: bool,
+    skip_first: bool | None = None,
+    skip_special: bool | None = None,
 ) -> Probe:
     """Read the probe, survey the model on it and settle what is measured, or say why that cannot be."""
     choose(measures)  # a name that does not exist is told before anything runs
     _refuse_probe(given)
-    items = list(_copies(open_data(given, source, seed=0) if isinstance(given, str) else given))
+    read = isinstance(given, str | Data)
+    opened = as_batches(given, source, 0, skip_first=skip_first, skip_special=skip_special) if read else given
+    items = list(_copies(opened))
     if not items:
         raise IsoscopeError("the probe holds no batch; give at least one, such as [next(iter(loader))].")
     found = look(source, items[0])
     weight = next(source.module.parameters(), None)
     batches = []
+    counting = counting_of(source, skip_first=skip_first, skip_special=skip_special)
+    said, remark = told_counting(opened, items[0], counting, found.input_axis)
     for item in items:
         batch = as_batch(item, seed=0, batch_axis=found.input_axis)
+        batch = batch if isinstance(item, Batch) else counting.apply(batch, found.input_axis)
         batches.append(
             batch.as_floats(weight.dtype) if isinstance(item, Batch) and weight is not None else batch
         )
@@ -118,7 +138,8 @@ def take_up(
         chosen = tuple(measure for measure in choose(MEASURES) if measure.needs <= offered)
     refuse_without_attention(chosen, found, measures)
     refuse_nothing(chosen, sites, layers)
-    return Probe(tuple(batches), sites, chosen, found, heads, shapes_of(source.module), pictures)
+    about = heads, shapes_of(source.module), pictures, counting, said, remark
+    return Probe(tuple(batches), sites, chosen, found, *about)
 
 
 def observed(probe: Probe, source: Model, batches: Sequence[Batch], idle: int = 0) -> Observation:
@@ -152,9 +173,10 @@ def as_observation(probe: Probe, source: Model, folder: Folder) -> Observation:
         revision=source.revision,
         step=source.step,
         facts={**source.facts(), **folder.facts},
-        remarks=tuple(folder.remarks()),
+        remarks=(*probe.notes, *folder.remarks()),
         not_kept=folder.kept.not_kept,
         heads=probe.heads,
+        inputs=folder.inputs,
     )
 
 
@@ -168,8 +190,9 @@ def changed_shape(probe: Probe, module: nn.Module) -> str:
     now = shapes_of(module)
     for name in sorted(now.keys() | probe.shapes.keys()):
         if now.get(name) != probe.shapes.get(name):
-            was, is_now = (_said(shapes.get(name)) for shapes in (probe.shapes, now))
-            return f"{name} was {was} and is {is_now}"
+            was, is_now = (shapes.get(name) for shapes in (probe.shapes, now))
+            said = ("absent" if shape is None else str(list(shape)) for shape in (was, is_now))
+            return "{} was {} and is {}".format(name, *said)
     there = {id(part) for part in module.modules()}
     gone = [name for name, block in probe.found.blocks.items() if id(block) not in there]
     return f"the block {gone[0]} is another module" if gone else ""
@@ -188,10 +211,6 @@ def weights_sample(module: nn.Module) -> str:
     chosen = sorted({last - last * number // MATRICES for number in range(MATRICES)})
     first = [weights[i].flatten()[:NUMBERS].to(weights[0].device, torch.float64) for i in chosen]
     return hashlib.blake2b(torch.cat(first).cpu().numpy().tobytes(), digest_size=8).hexdigest()
-
-
-def _said(shape: tuple[int, ...] | None) -> str:
-    return "absent" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _refuse_probe(given: object) -> None:

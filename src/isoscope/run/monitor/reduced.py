@@ -58,10 +58,6 @@ class Ranks:
         distributed.gather_object(mine, held, dst=0)
         return [] if held is None else [each for each in held if each is not None]
 
-    def alike(self, mine: object) -> bool:
-        """Whether every rank says the same."""
-        return self.told(len(set(map(repr, self.gathered(mine)))) == 1)
-
     def share_buffers(self, module: nn.Module) -> None:
         """Give every rank the buffers of rank 0, as DDP does before a forward: BatchNorm's differ by rank."""
         if self.size == 1:
@@ -76,8 +72,8 @@ class Ranks:
     def share(self, batches: Sequence[Batch], *, whole: bool) -> Share:
         """Of a probe that all ranks were given, every n-th batch, unless it must be whole; else all of it."""
         keys = [batch.keys.tolist() for batch in batches]
-        dealt = self.size > 1 and self.alike(keys) and not whole
-        mine = tuple(batches[self.rank :: self.size] if dealt else batches)
+        alike = self.size > 1 and self.told(len(set(map(repr, self.gathered(keys)))) == 1)
+        mine = tuple(batches[self.rank :: self.size] if alike and not whole else batches)
         counts = self.gathered(len(mine))
         return Share(mine, self.told(max(counts, default=0)) - len(mine), alone=whole or self.size == 1)
 

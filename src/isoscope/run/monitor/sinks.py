@@ -15,20 +15,10 @@ import pandas as pd
 
 from isoscope.run.monitor.kept import Unit
 from isoscope.run.monitor.own import OWN
+from isoscope.show.measures import SUMMARISED, how_shown
 
 Sink = Callable[[int, Mapping[str, float]], None]
 MOST = 9  # measures, two numbers each
-WORST = {  # in the order in which they are kept
-    "mean_cosine_between": "max",
-    "relative_drift": "max",
-    "rank_residual": "min",
-    "normalised_entropy": "min",
-    "largest_score": "max",
-    "score_std": "max",
-    "sink_mass": "max",
-    "drift_share": "max",
-    "not_finite": "max",
-}
 
 
 class Sinks:
@@ -58,11 +48,10 @@ def summaries(rows: pd.DataFrame) -> dict[str, float]:
     """Mean and worst over layers of each measure, by name; at most 18 of them."""
     layers = rows.loc[rows["head"].isna(), ["measure", "value"]]
     values = {str(name): own for name, own in layers.groupby("measure", sort=False)["value"]}
-    there = list(values)
-    chosen = [*(name for name in WORST if name in there), *(name for name in there if name not in WORST)]
+    chosen = [name for name in dict.fromkeys((*SUMMARISED, *values)) if name in values]
     found = {}
     for name in chosen[:MOST]:
-        own, worst = values[name], WORST.get(name, "max")
+        own, worst = values[name], how_shown(name).worst
         found[f"isoscope/{name}/mean"] = float(own.mean())
         found[f"isoscope/{name}/{worst}"] = float(own.max() if worst == "max" else own.min())
     return found
@@ -78,10 +67,7 @@ def _spared(call: Callable[[], object], sink: Sink, when: str) -> bool:
     try:
         call()
     except Exception as reason:  # noqa: BLE001  (whatever a tracker raises, training goes on)
-        warnings.warn(f"the sink {name_of(sink)} failed {when}: {_words(reason)}", stacklevel=6)
+        words = ": ".join(filter(None, [type(reason).__name__, str(reason)]))
+        warnings.warn(f"the sink {name_of(sink)} failed {when}: {words}", stacklevel=6)
         return False
     return True
-
-
-def _words(reason: Exception) -> str:
-    return f"{type(reason).__name__}: {reason}" if str(reason) else type(reason).__name__

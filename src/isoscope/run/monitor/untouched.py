@@ -31,7 +31,9 @@ def untouched(module: nn.Module, generators: tuple[torch.Generator, ...] = ()) -
     """
     parts = list(module.modules())
     with ExitStack() as end:  # calls what is registered here, the last first
-        own = {id(x): x for part in parts for x in vars(part).values() if _is_random(x)}
+        held = (x for part in parts for x in vars(part).values())
+        # isinstance asks a slow metaclass, thousands of times
+        own = {id(x): x for x in held if issubclass(x.__class__, torch.Generator)}
         for generator in (*generators, *own.values()):
             end.callback(generator.set_state, generator.get_state())
         _put_back_random_states(end)
@@ -53,10 +55,6 @@ def untouched(module: nn.Module, generators: tuple[torch.Generator, ...] = ()) -
         # checkpointing says so of every forward without gradient, and means it for training
         warnings.filterwarnings("ignore", message="None of the inputs have requires_grad=True")
         yield
-
-
-def _is_random(held: object) -> bool:
-    return issubclass(held.__class__, torch.Generator)  # isinstance asks a slow metaclass, thousands of times
 
 
 def _put_back_random_states(end: ExitStack) -> None:

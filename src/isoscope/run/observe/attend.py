@@ -17,7 +17,9 @@ from torch import Tensor
 
 from isoscope.data.batch import Batch
 from isoscope.data.counting import pooled, tokens_before
+from isoscope.geometry import anatomy
 from isoscope.geometry.attention import AttentionRows, hidden_at_most, seen, weight_rows
+from isoscope.kernels.attention.parts import VARIANTS, PartRows, part_rows
 from isoscope.kernels.attention.rows import (
     SHIFT_VARIANCE,
     attention_rows,
@@ -27,6 +29,7 @@ from isoscope.kernels.attention.rows import (
 from isoscope.kernels.cloud.chunks import sent
 from isoscope.kernels.cloud.totals import fused
 from isoscope.models.attention.tap import Attended
+from isoscope.stats.anatomy import Controlled, Dissected
 from isoscope.stats.counterfactual import Counterfact
 from isoscope.stats.heads import Heads, Positions
 
@@ -60,11 +63,15 @@ class Near:
     """
 
     def __init__(self, batch: Batch, device: torch.device | None) -> None:
+        self._joint = batch.joint
         if device is not None:
             counts, spoken = (
                 None if x is None else sent(x, device) for x in (batch.counts, batch.decoder_counts)
             )
-            batch = replace(batch, counts=counts, keys=sent(batch.keys, device), decoder_counts=spoken)
+            units = None if batch.units is None else sent(batch.units, device)
+            batch = replace(
+                batch, counts=counts, keys=sent(batch.keys, device), units=units, decoder_counts=spoken
+            )
         self.batch = batch
         self._known: dict[tuple[object, ...], tuple[Positions, str]] = {}
 
@@ -77,7 +84,7 @@ class Near:
             if batch.patches is not None and size == sequences:
                 real = torch.arange(length, device=counts.device) >= tokens_before(length, batch.patches)
                 counts = counts & real
-            found = Positions(_of_windows(counts, sequences), batch.keys), remark
+            found = self._positions(counts), remark
             if by_mask:
                 return found
             self._known[kind] = found
@@ -88,8 +95,12 @@ class Near:
         kind = "keys", size, length
         if kind not in self._known:
             counts, *_ = _counted(self.batch.counts, replace(attended, mask=None), size, length)
-            self._known[kind] = Positions(_of_windows(counts, len(self.batch)), self.batch.keys), ""
+            self._known[kind] = self._positions(counts), ""
         return self._known[kind][0]
+
+    def _positions(self, counts: Tensor) -> Positions:
+        batch = self.batch
+        return Positions(_of_windows(counts, len(batch)), batch.keys, batch.units, self._joint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,19 +129,20 @@ def see_heads(attended: Attended, counted: WhichCount) -> Heads:
     """The rows of one attention, `settled`; of k at once where its tensors have an axis [k, …] in front."""
     sequences, query, keys = len(counted.queries.key), attended.query, attended.key
     shown = query is not None and keys is not None
-    turned = attended.unrotated is not None and attended.unrotated is not query
+    unrotated = attended.unrotated if attended.unrotated is not query and shown else None
+    before = attended.unrotated_key if attended.unrotated_key is not keys and shown else None
     rows, mass = _rows_and_mass(attended)
     if query is not None and query.dim() == 5:
-        unrotated = attended.unrotated if turned else None
-        return Heads(rows, counted.queries, query, unrotated, keys, counted.keys)
+        return Heads(rows, counted.queries, query, unrotated, keys, counted.keys, None, before)
     return Heads(
         rows=_rows_joined(rows, sequences),
         positions=counted.queries,
         query=_joined(query, sequences) if shown else None,
-        unrotated=_joined(attended.unrotated, sequences) if shown and turned else None,
+        unrotated=None if unrotated is None else _joined(unrotated, sequences),
         keys=_joined(keys, sequences) if shown else None,
         key_positions=counted.keys if shown else None,
         mass=None if mass is None else _joined(mass, sequences),
+        unrotated_keys=None if before is None else _joined(before, sequences),
     )
 
 
@@ -142,7 +154,8 @@ def same_attention(attended: Attended, counted: WhichCount) -> object:
     if not (fused(query) or query.device.type == "cpu") or (mask is not None and len(mask) > 1):
         return None
     turned = attended.unrotated is not None and attended.unrotated is not query
-    return attended.scale, attended.causal, id(mask), turned, id(counted.queries), id(counted.keys)
+    before = attended.unrotated_key is not None and attended.unrotated_key is not attended.key
+    return attended.scale, attended.causal, id(mask), turned, before, id(counted.queries), id(counted.keys)
 
 
 def _of_windows(counts: Tensor, sequences: int) -> Tensor:
@@ -191,8 +204,8 @@ def rows_of(attended: Attended, query: Tensor | None = None) -> AttentionRows:
 
 
 def _of_sites(rows: AttentionRows, sites: Sequence[int]) -> AttentionRows:
-    """Rows [k·b, h, t] as [k, b, h, t] where there are several sites."""
-    if len(sites) == 1:
+    """Rows [k·b, h, t] as [k, b, h, t] where there are several sites, if they are not so already."""
+    if len(sites) == 1 or rows.lse.dim() == 4:
         return rows
     return AttentionRows(**{name: each.reshape(*sites, *each.shape[1:]) for name, each in vars(rows).items()})
 
@@ -234,23 +247,151 @@ def see_counterfact(
     return Counterfact(whole, positions, rows, others, variance, behind)
 
 
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Mean queries [b or 1, h, t, e] and keys [b or 1, g, s, e] of an attention, turned to their places.
+
+    `behind` and `behind_key` are how many independent ones they are of, broadcasting to [b, h, t]. Without
+    keys, the mean key is one for all positions and cancels. `left_out`: they are of other sequences. All may
+    have an axis of sites in front.
+    """
+
+    query: Tensor
+    key: Tensor | None
+    behind: Tensor
+    behind_key: Tensor
+    left_out: bool = False
+
+
+def see_anatomy(
+    attended: Attended, seen_without: Counterfact, positions: Positions, means: Means, *, known: bool
+) -> Dissected:
+    """Rows without parts of their scores; `known`: `seen_without` are those without position and key."""
+    query, key, rows = attended.query, attended.key, seen_without.without
+    if query is None or key is None:
+        raise ValueError("attention that shows no queries and keys has no parts of its scores")
+    sequences, sites = len(positions.key), query.shape[:-3]
+    if means.key is None:
+        nothing, variance = (
+            torch.zeros_like(rows.score_variance),
+            seen_without.drift_variance.to(rows.entropy),
+        )
+        variances = torch.stack([nothing, variance, nothing, rows.score_variance])
+        parts = PartRows(rows, rows, seen_without.rows, rows, variances)
+    elif attended.weights_of is not None and attended.scores is not None:
+        parts = _told_parts(attended, query, key, means.query, means.key)
+    else:
+        flat = [each.to(query.device) for each in (means.query, means.key)]
+        if len(sites) > 1:
+            whole = zip(flat, (query, key), strict=True)
+            flat = [each.expand_as(like).flatten(0, 1) for each, like in whole]
+        found = part_rows(
+            query.flatten(0, -4), key.to(query.dtype).flatten(0, -4), *flat, scale=attended.scale,
+            causal=attended.causal, mask=attended.mask, wanted=READ,
+            known=rows if known and len(query) == sequences else None,
+        )  # fmt: skip
+        each = {name: _of_sites(getattr(found, name), sites) for name in VARIANTS}
+        parts = PartRows(**each, variances=found.variances.view(len(found.variances), *query.shape[:-1]))
+    if len(sites) == 1 and len(query) != sequences and means.key is not None:
+        each = {name: _rows_joined(getattr(parts, name), sequences) for name in VARIANTS}
+        variances = torch.stack([_joined(x, sequences) for x in parts.variances])
+        parts = PartRows(**each, variances=variances)
+    rows = seen_without.rows
+    return Dissected(rows, positions, parts, means.behind, means.behind_key, means.left_out)
+
+
+def _told_parts(attended: Attended, query: Tensor, key: Tensor, mean: Tensor, means: Tensor) -> PartRows:
+    """The parts of attention that tells its own scores and how it weighs them, from the whole matrices."""
+    assert attended.scores is not None
+    assert attended.weights_of is not None
+    scores, copies = attended.scores, query.shape[1] // key.shape[1]
+    key, means = (each.repeat_interleave(copies, 1) for each in (key, means))
+    hidden, product = ~seen(scores), attended.scale * query.double() @ key.double().mT
+    added = torch.where(hidden, 0, scores.double() - product)
+    each = anatomy.parts(query, key, mean, means, attended.scale, added)
+
+    def rows(*taken: str) -> AttentionRows:
+        left = anatomy.without(scores.double(), each, taken).to(scores.dtype)
+        assert attended.weights_of is not None
+        return weight_rows(attended.weights_of(left), left)
+
+    position, by_key, by_query = anatomy.PARTS[:3]
+    variances = [score_rows(part.masked_fill(hidden, -torch.inf)).score_variance for part in each]
+    return PartRows(
+        rows(by_key), rows(position, by_key), rows(position, by_query), rows(position, by_key, by_query),
+        torch.stack(variances),
+    )  # fmt: skip
+
+
+def see_controls(attended: Attended, found: Dissected, random: Sequence[Tensor]) -> Controlled:
+    """Rows with the variance that some parts leave, and without random vectors, turned to every row."""
+    query, key, rows = attended.query, attended.key, found.rows
+    assert query is not None
+    assert key is not None
+    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
+
+    def scaled(left: AttentionRows) -> AttentionRows:
+        factor = (left.score_variance / rows.score_variance).sqrt().to(exact)
+        factor = torch.where(rows.score_variance > 0, factor, 1.0)
+        return rows_of(attended, query.to(exact) * factor[..., None])
+
+    parts = found.parts
+    scaled_rows = scaled(parts.without_key), scaled(parts.without_position_and_key)
+    without = (rows_of(attended, query.to(exact) - each.to(query.device, exact)) for each in random)
+    return Controlled(rows, found.positions, *scaled_rows, tuple(without))
+
+
+def adds_bias(attended: Attended) -> bool:
+    """Whether the model adds numbers to scores that it does not hide."""
+    mask = attended.mask
+    return mask is not None and mask.dtype != torch.bool and bool(((mask != 0) & seen(mask)).any())
+
+
+def numbered(attended: Attended, counted: WhichCount) -> tuple[Tensor, Positions]:
+    """The number of every query's position [b, t], and which keys are seen by a query that counts.
+
+    Positions of queries that are the keys' own are numbered among those keys, so that padding moves none.
+    """
+    queries, key = counted.queries, attended.key
+    assert key is not None
+    sequences, length = len(queries.key), key.shape[2]
+    term = attended.mask if attended.scores is None or attended.weights_of is None else attended.scores
+    visible = torch.ones(len(key), length, dtype=torch.bool, device=key.device)
+    if term is not None:
+        shown = seen(term).any(1)
+        if shown.shape[1:2] == queries.counts.shape[1:] and len(key) == sequences:
+            shown = shown & queries.counts[..., None]
+        visible = visible & shown.any(1)
+    visible = _of_windows(visible, sequences)
+    own = queries.counts.shape[1] == visible.shape[1] and not attended.cross
+    return ((visible if own else queries.counts).cumsum(1) - 1).clamp_min(0), replace(queries, counts=visible)
+
+
 @dataclass(frozen=True)
 class AtPositions:
-    """Sums of queries at every position over sequences, for means that leave one sequence out.
+    """Sums of queries or keys at every position over sequences, for means that leave one sequence out.
 
-    Positions are numbered among those that count, so that padding before a sequence moves none.
+    Positions are numbered among those that count, so that padding before a sequence moves none; or as `place`
+    [b, t] says.
     """
 
     total: Tensor  # [t, h, e]
     count: Tensor  # [t]
 
     @classmethod
-    def of(cls, query: Tensor, positions: Positions) -> AtPositions:
+    def of(cls, query: Tensor, positions: Positions, place: Tensor | None = None) -> AtPositions:
         """Sum the queries [b, h, t, e] of one batch."""
+        length = positions.counts.shape[1]
+        number = _places(positions) if place is None else place
+        if not query.is_cuda and len(query) == len(number) and bool(positions.counts.all()):
+            straight = bool((number == torch.arange(length, device=number.device)).all())
+            total = query.sum(0, dtype=torch.float64).transpose(0, 1)
+            if straight and bool(total.isfinite().all()):
+                return cls(total, torch.full((length,), float(len(query)), dtype=torch.float64))
         own, counts = _finite_queries(query, positions)
-        place = (positions.counts.cumsum(1) - 1)[counts]
-        total = own.new_zeros(counts.shape[1], *own.shape[2:]).index_add_(0, place, own[counts])
-        return cls(total, torch.bincount(place, minlength=counts.shape[1]).double())
+        at = number[counts]
+        total = own.new_zeros(length, *own.shape[2:]).index_add_(0, at, own[counts])
+        return cls(total, torch.bincount(at, minlength=length).double())
 
     def merge(self, other: AtPositions) -> AtPositions:
         """Add up, the shorter at the front of the longer."""
@@ -261,19 +402,47 @@ class AtPositions:
         return AtPositions(total, count)
 
     def without(
-        self, query: Tensor, positions: Positions, windows: int = 1
+        self, query: Tensor, positions: Positions, windows: int = 1, place: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Positions]:
         """The mean at each position over the other sequences [b·w, h, t, e], and how many they are [b, 1, t].
 
-        Of the positions, those with too few others do not count.
+        Positions with too few others do not count: what stands there is the mean over all positions.
         """
         own, counts = _finite_queries(query, positions)
-        place = (positions.counts.cumsum(1) - 1).clamp_min(0)
-        others = self.count[place] - counts.double()
-        means = ((self.total[place] - own) / others.clamp_min(1)[..., None, None]).transpose(1, 2)
+        number = _places(positions) if place is None else place
+        others = self.count[number] - counts.double()
+        means = (self.total[number] - own) / others.clamp_min(1)[..., None, None]
+        every = self.total.sum(0) / self.count.sum().clamp_min(1)
+        enough = others >= LEAST - 1
+        means = torch.where(enough[..., None, None], means, every).transpose(1, 2)
         b, h, length, width = means.shape
         apart = means.reshape(b, h, windows, length // windows, width).transpose(1, 2).flatten(0, 1)
-        return apart, others[:, None], Positions(counts & (others >= LEAST - 1), positions.key)
+        return apart, others[:, None], replace(positions, counts=counts & enough)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the sums take."""
+        return self.total.nbytes
+
+
+def means_at_positions(
+    attended: Attended, counted: WhichCount, at: tuple[AtPositions, AtPositions]
+) -> tuple[Means, Positions]:
+    """Mean queries and keys at each position over the other sequences, and which queries then count."""
+    query, key = attended.query, attended.key
+    assert query is not None
+    assert key is not None
+    place, keys = numbered(attended, counted)
+    windows = len(query) // len(keys.key)
+    mean, behind, where = at[0].without(query, counted.queries, windows, place)
+    means, others, _ = at[1].without(key, keys, windows)
+    known = torch.where(keys.counts, others[:, 0], 0).sum(1) / keys.counts.sum(1).clamp_min(1)
+    return Means(mean, means, behind, known[:, None, None], left_out=True), where
+
+
+def _places(positions: Positions) -> Tensor:
+    """The number of every position among those that count, [b, t]."""
+    return (positions.counts.cumsum(1) - 1).clamp_min(0)
 
 
 def _finite_queries(query: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Any, cast
 
 import torch
@@ -21,16 +21,23 @@ from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, joined_batch
 from isoscope.kernels.attention.rows import chosen_backend
+from isoscope.models.attention.rotary import Rotation, Still
 from isoscope.models.attention.tap import Attended, AttentionMode, Learnt, attention_hooks
 from isoscope.models.survey import Survey
 from isoscope.models.tap import at_rest, tap
 from isoscope.run.observe.attend import (
     AtPositions,
+    Means,
     Near,
     WhichCount,
+    adds_bias,
+    means_at_positions,
     no_counterfact,
+    numbered,
     random_directions,
     same_attention,
+    see_anatomy,
+    see_controls,
     see_counterfact,
     see_heads,
     see_positions,
@@ -39,16 +46,21 @@ from isoscope.run.observe.attend import (
 from isoscope.run.observe.layers import Layers
 from isoscope.run.observe.memory import Plan
 from isoscope.run.observe.together import AT_ONCE, ON_CPU, Together
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
+from isoscope.stats.anatomy import DRAWS, Anatomy, Controls
 from isoscope.stats.base import Stat, unstacked
 from isoscope.stats.clouds import Clouds
-from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.counterfactual import Counterfact, Counterfactual
+from isoscope.stats.heads import Positions
 from isoscope.stats.mass import Mass
+from isoscope.stats.places import mix
 from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
 
-OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, Counterfactual)
+AGAIN: tuple[type[Stat], ...] = (Counterfactual, Anatomy, Controls)  # of attention that is read once more
+OF_ATTENTION: tuple[type[Stat], ...] = (Rows, Mass, Queries, QueryProducts, *AGAIN)
 SEQUENCES = 64  # that the counterfactual is read on
+AT_POSITIONS = 2**30  # bytes at most of sums at every position
 TOKENS = 2**14  # of small batches that a GPU takes at once
 Place = tuple[Site, str]  # a site, and the module that attends there
 
@@ -119,11 +131,13 @@ class Folder:
         # records by the places that were folded at once: of several, they have an axis of places
         self._records: dict[tuple[tuple[Place, ...], type[Stat]], Stat] = {}
         self._sites: dict[Site, list[str]] = {site: [] for site in sites}  # and the modules that attend there
-        self.attends = any("attention" in site.kind for site in sites) and bool(attention)
-        self.counterfactual = self.attends and Counterfactual in attention
+        self.attends = any(site.kind in ATTENTION for site in sites) and bool(attention)
+        self.counterfactual = self.attends and any(stat in attention for stat in AGAIN)
+        self._controls = self.counterfactual and Controls in attention
+        self._dissects = self._controls or (self.counterfactual and Anatomy in attention)
         wanted: tuple[type[Stat], ...] = (*attention, Queries) if self.counterfactual else attention
         wanted = (*wanted, Clouds) if pictures and Queries in wanted else wanted
-        self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat is not Counterfactual))
+        self._kinds = tuple(dict.fromkeys(stat for stat in wanted if stat not in AGAIN))
         self._learnt = Learnt() if learnt is None else learnt
         self._largest = 0  # sequences of a batch
         self._fitting: int | None = None  # tokens that fit into half of what a GPU has left, once known
@@ -132,8 +146,14 @@ class Folder:
         self._turned: dict[Place, str] = {}
         self._queries: dict[Place, Queries] = {}  # once the first pass is done
         self._means: dict[Place, tuple[Tensor, Tensor, Tensor]] = {}
+        self._forms: dict[Place, str] = {}  # which means take the scores of a place apart
+        self._biased: dict[Place, bool] = {}  # whether more than queries and keys decides there
+        self._at: dict[Place, tuple[AtPositions, AtPositions]] = {}  # of queries and keys
+        self._numbers = count()
+        self._waiting: dict[int, tuple[Means, Positions]] = {}  # by number, until rows are read
         self._remarks: dict[Site, str] = {}
         self.facts: dict[str, object] = {}
+        self.inputs = 0
 
     @property
     def learnt(self) -> Learnt:
@@ -202,6 +222,7 @@ class Folder:
                 self.fold(module, batch)
             return
         self._largest, mode = max(self._largest, len(batch)), self._attached[1]
+        self.inputs = (self.inputs + int(mix(batch.keys).sum())) % 2**63
         self._batch = batch
         try:
             with at_rest(module), nullcontext() if mode is None else mode:
@@ -244,6 +265,10 @@ class Folder:
         self._queries = cast("dict[Place, Queries]", self._of_places(Queries))
         positions: dict[Place, AtPositions] = {}
         alone = {place for place, how in self._turned.items() if how == _LEAVING_OUT}
+        rotary = any(form == _TURNED for form in self._forms.values())
+        for place, form in self._forms.items():
+            if rotary and form == _AT_POSITIONS and place not in alone and not self._biased[place]:
+                self._forms[place] = _ONE
 
         def gather(place: Place, attended: Attended, batch: Batch) -> None:
             if place in alone:
@@ -267,6 +292,10 @@ class Folder:
             "sequences": sum(map(len, held)),
             "mean query": ", ".join(sorted(said)) or "cannot be had",
         }
+        if self._dissects:
+            read = {place for many, stat in self._records if stat is Anatomy for place in many}
+            forms = {self._forms[place] for place in read}
+            self.facts["anatomy"] = {"means": ", ".join(sorted(forms)) or "cannot be had"}
 
     @contextmanager
     def _attending(
@@ -321,6 +350,8 @@ class Folder:
         shown = {"query": attended.query, "key": attended.key}
         if attended.unrotated is not attended.query:
             shown["unrotated"] = attended.unrotated
+        if attended.unrotated_key is not attended.key:
+            shown["unrotated_key"] = attended.unrotated_key
         tensors = {name: each for name, each in shown.items() if each is not None}
         alike = same_attention(attended, counted)
         self._attentions.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
@@ -328,15 +359,42 @@ class Folder:
         self._turned[place] = (
             f"none: {why}" if why else _LEAVING_OUT if attended.unrotated is None else _BEFORE
         )
+        if self._dissects and not why:
+            self._gather_positions(place, attended, counted)
         if "attention rows" not in self.facts and attended.query is not None and attended.key is not None:
             name, why = chosen_backend(attended.query, attended.key, mask=attended.mask)
             self.facts["attention rows"] = f"{name}: {why}"
+
+    def _gather_positions(self, place: Place, attended: Attended, counted: WhichCount) -> None:
+        """Settle which means take the scores apart; where they may be means at each position, sum them up."""
+        if place not in self._forms:  # what scales or centres queries alone is no rotary position
+            turned = all(isinstance(each, Rotation) for each in (attended.rotate, attended.rotate_key))
+            self._biased[place] = attended.weights_of is not None or adds_bias(attended)
+            self._forms[place] = _TURNED if turned else _AT_POSITIONS
+        if self._forms[place] != _AT_POSITIONS:
+            return
+        assert attended.query is not None
+        assert attended.key is not None
+        number, keys = numbered(attended, counted)
+        new = AtPositions.of(attended.query, counted.queries, number), AtPositions.of(attended.key, keys)
+        if place in self._at:
+            new = self._at[place][0].merge(new[0]), self._at[place][1].merge(new[1])
+        self._at[place] = new
+        if sum(each.bytes for both in self._at.values() for each in both) > AT_POSITIONS:
+            self._at.clear()
+            self._forms = {
+                each: _TOO_LARGE if form == _AT_POSITIONS else form for each, form in self._forms.items()
+            }
 
     def _add_counterfactual(
         self, place: Place, attended: Attended, batch: Batch, at: AtPositions | None
     ) -> None:
         counted = self._counted(place[0], attended, batch)
         means, random, behind = self._directions(place)
+        form = self._forms.get(place)
+        number = next(self._numbers)
+        if form == _AT_POSITIONS and place in self._at:
+            self._waiting[number] = means_at_positions(attended, counted, self._at[place])
         if at is not None:
             query = attended.query
             assert query is not None
@@ -344,13 +402,19 @@ class Folder:
             chance = random[:, None, :] * turned.norm(dim=-1, keepdim=True)
             seen = see_counterfact(attended, where, turned, chance, behind)
             self._merge([place], Counterfactual, Counterfactual.of(seen))
+            self._dissect(place, attended, seen, number)
         elif attended.rotate is not None and attended.query is not None and attended.key is not None:
             tensors = {
                 "query": attended.query, "key": attended.key, "means": attended.rotate(means),
                 "random": attended.rotate(random * means.norm(dim=-1, keepdim=True)),
-                "behind": behind[None, :, None],
+                "behind": behind[None, :, None], "number": torch.tensor([number]),
             }  # fmt: skip
-            alike = same_attention(attended, counted)
+            if form == _TURNED and attended.rotate_key is not None:
+                key = self._queries[place].unrotated_key
+                copies = attended.query.shape[1] // attended.key.shape[1]
+                tensors["key_means"] = attended.rotate_key(key.mean)
+                tensors["behind_key"] = key.effective_count().repeat_interleave(copies)[None, :, None]
+            alike = None if self._controls else same_attention(attended, counted)
             self._without.add(place, tensors, alike, (attended, counted), self._room(tensors, alike))
 
     def _directions(self, place: Place) -> tuple[Tensor, Tensor, Tensor]:
@@ -375,7 +439,8 @@ class Folder:
         if len(places) > 1:
             query, key = tensors["query"], tensors["key"]
             unrotated = None if attended.unrotated is None else tensors.get("unrotated", query)
-            attended = replace(attended, query=query, key=key, unrotated=unrotated)
+            before = None if attended.unrotated_key is None else tensors.get("unrotated_key", key)
+            attended = replace(attended, query=query, key=key, unrotated=unrotated, unrotated_key=before)
         heads = see_heads(attended, counted)
         for stat in self._kinds:
             if stat is not Mass or heads.mass is not None:
@@ -388,6 +453,57 @@ class Folder:
         turned = (tensors[name] for name in ("means", "random", "behind"))
         seen = see_counterfact(attended, shown[1].queries, *turned)
         self._merge(places, Counterfactual, Counterfactual.of(seen))
+        if "key_means" in tensors:
+            query, key, behind, behind_key = (
+                tensors[name] for name in ("means", "key_means", "behind", "behind_key")
+            )
+            known = not any(self._biased[place] for place in places)
+            means = Means(query, key, behind, behind_key)
+            self._keep_anatomy(places, attended, seen, seen.positions, means, known=known)
+            return
+        for at, (place, number) in enumerate(zip(places, tensors["number"].flatten().tolist(), strict=True)):
+            if len(places) == 1:
+                self._dissect(place, attended, seen, number)
+            else:
+                one = replace(attended, query=tensors["query"][at], key=tensors["key"][at])
+                self._dissect(place, one, seen.of_site(at), number)
+
+    def _dissect(self, place: Place, attended: Attended, seen: Counterfact, number: int) -> None:
+        """Take the scores of one place apart, where its means are not turned."""
+        form = self._forms.get(place)
+        if form == _AT_POSITIONS and number in self._waiting:
+            means, where = self._waiting.pop(number)
+            self._keep_anatomy([place], attended, seen, where, means, known=False)
+        elif form == _ONE:
+            endless = seen.behind.new_full((), torch.inf)
+            assert attended.query is not None
+            mean = self._means[place][0][None, :, None].expand(attended.query.shape[-4:])
+            means = Means(mean, None, seen.behind, endless.expand_as(seen.behind))
+            self._keep_anatomy([place], attended, seen, seen.positions, means, known=True)
+
+    def _keep_anatomy(
+        self,
+        places: list[Place],
+        attended: Attended,
+        seen: Counterfact,
+        where: Positions,
+        means: Means,
+        *,
+        known: bool,
+    ) -> None:
+        found = see_anatomy(attended, seen, where, means, known=known)
+        self._merge(places, Anatomy, Anatomy.of(found))
+        whole = attended.query is not None and len(attended.query) == len(where.key)
+        if self._controls and whole and not self._biased[places[0]]:
+            length = means.query.norm(dim=-1, keepdim=True)
+            shape = self._means[places[0]][0].shape
+            seeds = range(1, DRAWS + 1)
+            random = [
+                random_directions(shape, seed=1000 * each + (places[0][0].layer or 0)) for each in seeds
+            ]
+            turn = attended.rotate or Still(means.query.shape[-2])
+            turned = [turn(each.to(length)) * length for each in random]
+            self._merge(places, Controls, Controls.of(see_controls(attended, found, turned)))
 
     def _of_places(self, stat: type[Stat]) -> dict[Place, Stat]:
         """The records of one kind, by place."""
@@ -438,3 +554,7 @@ def _shape(attended: Attended) -> tuple[int, ...]:
 
 _BEFORE = "before rotary position, over all data"
 _LEAVING_OUT = "at its position, over the other sequences"
+_TURNED = "means before rotary position, over all data"
+_ONE = "one mean for all positions, which leaves position no part"
+_AT_POSITIONS = "means at each position, over the other sequences"
+_TOO_LARGE = "none: means at each position take too much memory"

@@ -91,7 +91,7 @@ class Layers:
             here = batch.tokens_near(decoder=decoder, batch_axis=self.found.input_axis)
             if here is not None and cut.near.token is not None:
                 token = cut.near.of(here[..., None])[:, 0]
-            places = Places(cut.layout, batch.keys.cpu(), token, self._covariance_rows)
+            places = Places(cut.layout, batch.keys.cpu(), token, self._covariance_rows, batch.units)
             self._here[kind] = cut.counted, places
         return self._here[kind]
 

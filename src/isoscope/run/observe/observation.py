@@ -5,6 +5,7 @@ Two observations of the same model over different data merge into one, exactly: 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -20,19 +21,25 @@ from isoscope.results.points import points_frame
 from isoscope.results.reading import Reading
 from isoscope.results.row import Row, frame
 from isoscope.run.near import near_where_small
+from isoscope.run.observe.fold import AGAIN
 from isoscope.run.observe.pictures import MOST, heads_left_out, pictures
 from isoscope.run.page import PAGE, write_page
-from isoscope.sites import Site
+from isoscope.sites import ATTENTION, Site
 from isoscope.stats.base import Stat
-from isoscope.stats.counterfactual import Counterfactual
+from isoscope.stats.centre import Centre
+from isoscope.stats.directions import Directions
 from isoscope.stats.mass import Mass
+from isoscope.stats.rows import Rows
 
 Records = Mapping[type[Stat], Stat]
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream."""
+    """Records by site. `frame()` gives the rows as a table, `merge` joins another's stream.
+
+    `inputs` is the sum of the hashed keys of all sequences: it is the same for the same inputs in any order.
+    """
 
     records: Mapping[Site, Records]
     measures: tuple[Measure, ...]
@@ -43,6 +50,7 @@ class Observation:
     remarks: tuple[str, ...] = ()
     not_kept: str = ""
     heads: bool = False
+    inputs: int = 0
 
     def frame(self) -> pd.DataFrame:
         """One row a site and measure, tidy: value, n, null, low, high, note."""
@@ -52,22 +60,30 @@ class Observation:
         """The rows, marked with the run they belong to."""
         of_run = (run, self.model, self.revision, self.step)
         return [
-            Row.at(*of_run, site.kind, site.layer, head, measure, each)
+            Row.at(*of_run, site.kind, site.layer, head, measure, self._of_inputs(each))
             for site, head, measure, each in self._readings
         ]
+
+    def _of_inputs(self, reading: Reading) -> Reading:
+        """A reading that says which inputs it is of, where they are known: those are paired."""
+        if reading.influence is None or not self.inputs:
+            return reading
+        return replace(reading, influence=replace(reading.influence, inputs=self._what))
+
+    @cached_property
+    def _what(self) -> str:
+        """Which sequences were read and what of them counts, in sixteen hex digits."""
+        what = repr((self.inputs, self.facts.get("counting"))).encode()
+        return hashlib.blake2b(what, digest_size=8).hexdigest()
 
     def points(self, most: int = MOST) -> pd.DataFrame:
         """The points of pictures, at most so many: of each head of attention, its queries and keys."""
         return points_frame(pictures(self.records, most))
 
     def notes(self) -> list[str]:
-        """What a reader must know: remarks of the run, vectors that could not be used, heads not drawn."""
-        told = [*self.remarks, *filter(None, [heads_left_out(self.records)])]
-        for site, _, measure, reading in self._readings:
-            if measure == "not_finite" and reading.value > 0:
-                bad = f"{reading.value:.0f} of {reading.n} vectors"
-                told.append(f"{site}: {bad} have NaN or Inf, or overflow, and are left out")
-        return told
+        """What a reader must know: remarks of the run, what could not be used, heads not drawn."""
+        lost = (f"{site}: {words}" for site, held in self.records.items() for words in _lost(held))
+        return [*self.remarks, *filter(None, [heads_left_out(self.records)]), *lost]
 
     def known(self) -> dict[str, object]:
         """The facts with the notes: what a run keeps beside the rows."""
@@ -85,13 +101,14 @@ class Observation:
             site: {
                 kind: stat.merge(other.records[site][kind])
                 for kind, stat in mine.items()
-                if kind is not Counterfactual  # each was read without its own mean query
+                if kind not in AGAIN  # each was read without its own means
             }
             for site, mine in self.records.items()
         }
         return replace(
             self,
             records=joined,
+            inputs=(self.inputs + other.inputs) % 2**63,
             facts=_joined_facts(self.facts, other.facts),
             remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
         )
@@ -108,13 +125,14 @@ class Observation:
     def report(self, path: str | PathLike[str] = PAGE) -> Path:
         """Write the page of this observation, one HTML file, and return its path."""
         return write_page(
-            path, "measure", self.model, self.measures, self.frame(), self.known(), self.points()
-        )
+            path, "measure", self.model, self.measures, frame(self.rows(), influence=True), self.known(),
+            self.points(),
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of
 
-        return html_of(self.frame(), self.notes())
+        return html_of(frame(self.rows(), influence=True), self.notes())
 
     @cached_property
     def _readings(self) -> list[tuple[Site, int | None, str, Reading]]:
@@ -122,7 +140,7 @@ class Observation:
         return list(self._read())
 
     def _read(self) -> Iterator[tuple[Site, int | None, str, Reading]]:
-        layers = [site for site in self.records if "attention" not in site.kind]
+        layers = [site for site in self.records if site.kind not in ATTENTION]
         held = near_where_small(self.records)
         for site in held:
             others = (
@@ -144,6 +162,18 @@ class Observation:
         if not set(measure.stats) <= records.keys():
             return (undefined(0, self.not_kept if measure.at == "layer" else _NO_MEAN),)
         return measure.readings(records, others)
+
+
+def _lost(held: Records) -> Iterator[str]:
+    """What was left out at a site, whichever measures were asked for."""
+    centre, directions, rows = (held.get(kind) for kind in (Centre, Directions, Rows))
+    if isinstance(centre, Centre) and (bad := int(centre.not_finite)):
+        yield f"{bad} of {centre.sums.n + bad} vectors have NaN or Inf, or overflow, and are left out"
+    if isinstance(directions, Directions) and (bad := int(directions.zeros)):
+        yield f"{bad} of {directions.sums.n + bad} vectors are zero: cosines leave them out"
+    if isinstance(rows, Rows) and (bad := int(rows.not_finite.sum())):
+        every = bad + int(rows.count.sum() + rows.unseeing.sum())
+        yield f"{bad} of {every} rows have scores with NaN or Inf, and are left out"
 
 
 _NO_MEAN = "its mean query cannot be taken away, or differs between the observations that were merged"

@@ -5,7 +5,7 @@ Each tensor is folded into its site's records the moment it is seen; no activati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.data.batch import Batch, as_batch
-from isoscope.data.keys import content_keys
+from isoscope.data.counting import Counting
+from isoscope.data.keys import content_keys, dealt_units, plain_labels, unit_keys
 from isoscope.data.source import Data
 from isoscope.errors import IsoscopeError
 from isoscope.measures.base import Measure
@@ -29,8 +30,12 @@ from isoscope.models.survey import Survey, sequence_first
 from isoscope.run.observe.fold import OF_ATTENTION, SEQUENCES, Folder, joined, smallest_keys
 from isoscope.run.observe.memory import DEFAULT, plan
 from isoscope.run.observe.observation import Observation
-from isoscope.sites import Site, select
+from isoscope.sites import ATTENTION, Site, select
 from isoscope.stats.base import Stat
+from isoscope.stats.centre import Centre
+from isoscope.stats.directions import Directions
+from isoscope.stats.places import mix
+from isoscope.stats.rows import Rows
 from isoscope.stats.seen import Vectors
 
 Progress = Callable[[int, int | None], None]
@@ -48,19 +53,26 @@ def observe(
     seed: int = 0,
     memory: float = DEFAULT,
     covariance_rows: float = 1.0,
+    skip_first: bool | None = None,
+    skip_special: bool | None = None,
+    groups: Sequence[Any] | None = None,
     progress: Progress | None = None,
     survey: Survey | None = None,
 ) -> Observation:
     """Measure a model's representations and its attention over data, exactly, in one pass.
 
-    `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an
-    address of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`.
-    `measures` are names; "all" adds the measures that cost more than the default ones together.
-    `layers` selects sites by glob (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for
-    every head. `counterfactual` reads attention once more, on at most 64 sequences, without each head's mean
-    query. `memory` bounds the bytes that records may take; covariances are made of the share
-    `covariance_rows` of the vectors, chosen by a hash of their places. `progress` is called with
-    (sequences done, sequences in total). `survey` is what `look` found in the model, if it was called before.
+    `model` is an address (hub id or folder), what `load` returned, or any live module. `data` is an address
+    of text, what `text` returned, or batches: tensors, mappings of tensors, or `Batch`. `measures` are names;
+    "all" adds the measures that cost more than the default ones together. `layers` selects sites by glob
+    (``"layer.*"``, ``"0,6,12"``, ``"attention.*"``). `heads` adds rows for every head. `counterfactual` reads
+    attention once more, on at most 64 sequences, without each head's mean query. `memory` bounds the bytes
+    that records may take; covariances are made of the share `covariance_rows` of the vectors, chosen by a
+    hash of their places. Position 0 and special tokens are left out wherever they are known;
+    `skip_first=False` and `skip_special=False` count them. `groups` are labels of what the sequences were cut
+    from (document, speaker), one per sequence in the order of the batches; a batch that is a mapping may
+    carry them in its entry ``groups``. Sequences of one group are not taken for independent. `progress` is
+    called with (sequences done, sequences in total). `survey` is what `look` found in the model, if it was
+    called before.
     """
     choose(measures)  # a name that does not exist is told before anything runs
     if not 0 < covariance_rows <= 1:
@@ -68,7 +80,11 @@ def observe(
             f"covariance_rows is a share of the vectors, above 0 and at most 1; got {covariance_rows}."
         )
     source = _as_model(model)
-    batches = _as_batches(data, source, seed)
+    batches = as_batches(data, source, seed, skip_first=skip_first, skip_special=skip_special)
+    if groups is not None and isinstance(batches, Data):
+        raise IsoscopeError(
+            "groups= is for batches of your own; data from an address has its documents for groups."
+        )
     total = batches.size if isinstance(batches, Data) else None
     items = iter(batches)
     start = next(items, None)
@@ -81,7 +97,12 @@ def observe(
     refuse_without_attention(chosen, found, measures)
     refuse_nothing(chosen, sites, layers)
     folder = _folder(sites, chosen, found, memory, covariance_rows)
-    ready = (_ready(item, source.module, seed=seed, batch_axis=axis) for item in chain([start], items))
+    counting = counting_of(source, skip_first=skip_first, skip_special=skip_special)
+    ready: Iterator[Batch] = (
+        _ready(item, source.module, seed=seed, batch_axis=axis, counting=counting)
+        for item in chain([start], items)
+    )
+    ready = ready if groups is None else in_groups(ready, groups)
     held: list[Batch] = []
     done = 0
     with folder.attached(source.module):
@@ -98,7 +119,12 @@ def observe(
             done += len(batch)
             if progress is not None:
                 progress(done, None if total is None else total + again)
-    about_data, left_out = (batches.facts(), batches.notes) if isinstance(batches, Data) else ({}, ())
+    said, left_out = told_counting(batches, start, counting, axis)
+    about_data: dict[str, object] = {} if said is None else {"counting": said}
+    if groups is not None:
+        about_data["units"] = {"unit": "group", "number": len(set(plain_labels(groups)))}
+    if isinstance(batches, Data):
+        about_data = batches.facts()
     blocks = {str(site): block for site, block in folder.found.leaves.items()}
     return Observation(
         records=folder.records,
@@ -110,6 +136,7 @@ def observe(
         remarks=(*source.notes, *left_out, *folder.remarks(), *filter(None, [folder.found.unseen])),
         not_kept=folder.kept.not_kept,
         heads=heads,
+        inputs=folder.inputs,
     )
 
 
@@ -135,8 +162,8 @@ def refuse_without_attention(
 
 def refuse_nothing(chosen: Iterable[Measure], sites: tuple[Site, ...], layers: str) -> None:
     """Measures of which none can be read where it was asked for are an error, not an empty table."""
-    attention = any("attention" in site.kind for site in sites)
-    flat = [site for site in sites if "attention" not in site.kind]
+    attention = any(site.kind in ATTENTION for site in sites)
+    flat = [site for site in sites if site.kind not in ATTENTION]
     able = [
         attention if measure.at == "attention" else len(flat) > (1 if measure.against else 0)
         for measure in chosen
@@ -175,9 +202,47 @@ def _front(batch: Batch) -> Batch | None:
     return replace(batch, inputs=cut.get("", cut), counts=counts, near=near)
 
 
-def _ready(item: object, module: nn.Module, *, seed: int, batch_axis: int) -> Batch:
+def counting_of(
+    source: Model, *, skip_first: bool | None = None, skip_special: bool | None = None
+) -> Counting:
+    """How the positions of batches of tensors are counted for this model."""
+    config = getattr(source.module, "config", None)
+    return Counting.of(source.tokenizer, config, skip_first=skip_first, skip_special=skip_special)
+
+
+def told_counting(
+    data: object, first: object, counting: Counting, batch_axis: int
+) -> tuple[dict[str, str] | None, tuple[str, ...]]:
+    """What a run records of how batches are counted, and its remarks, given the first; none of a `Batch`."""
+    if isinstance(data, Data):
+        said = data.facts().get("counting")
+        return (said if isinstance(said, dict) else None), data.notes
+    if isinstance(first, Batch):
+        return None, ()
+    said, remark = counting.describe(as_batch(first, seed=0, batch_axis=batch_axis), batch_axis)
+    return said, (remark,) if remark else ()
+
+
+def in_groups(batches: Iterable[Batch], groups: Sequence[Any]) -> Iterator[Batch]:
+    """The batches with units from labels, one per sequence in the order they come in."""
+    labels, done = plain_labels(groups), 0
+    dealt = dealt_units(labels)
+    for batch in batches:
+        mine = labels[done : done + len(batch)]
+        done += len(batch)
+        if len(mine) == len(batch):
+            yield replace(batch, units=unit_keys(mine, batch.keys, dealt))
+    if done != len(labels):
+        raise IsoscopeError(f"groups holds {len(labels)} labels for {done} sequences; give one per sequence.")
+
+
+def _ready(
+    item: object, module: nn.Module, *, seed: int, batch_axis: int, counting: Counting | None = None
+) -> Batch:
     """A batch where the model is; pictures and sound that isoscope read, in the model's own precision."""
     batch = as_batch(item, seed=seed, batch_axis=batch_axis)
+    if counting is not None and not isinstance(item, Batch):
+        batch = counting.apply(batch, batch_axis)
     weight = next(module.parameters(), None)
     if weight is None:
         return batch
@@ -188,6 +253,7 @@ def describe(
     points: Any,
     *,
     sequence: Any = None,
+    groups: Any = None,
     measures: str | Iterable[str] | None = None,
     seed: int = 0,
     memory: float = DEFAULT,
@@ -196,7 +262,8 @@ def describe(
     """Measure a cloud of points: an array or tensor [n, d], one vector a row.
 
     `sequence` [n] numbers the sequence (document, speaker, image) each vector comes from; without
-    it every vector stands alone, and what is read inside sequences is left out unless named.
+    it every vector stands alone, and what is read inside sequences is left out unless named. `groups` [n]
+    numbers what is independent, such as the document that several sequences were cut from.
 
     >>> cone = torch.tensor([[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]])
     >>> table = describe(cone, measures=["mean_cosine"]).frame()
@@ -225,13 +292,15 @@ def describe(
         )
     facts = {"vectors": len(cloud), "dimensions": cloud.shape[1]}
     own = content_keys(cloud.float(), seed)  # the same for one cloud from any format
-    label, key = _labels(cloud, own, sequence, seed)
+    label, key = _labels(cloud, own, groups if sequence is None else sequence, seed)
+    units = None if sequence is None or groups is None else _units(cloud, own, label, key, groups, seed)
     kept = plan([cloud.shape[1]], stats_of(chosen), memory)
-    seen = Vectors.see(cloud, label, key, position=own)
+    seen = Vectors.see(cloud, label, key, position=own, units=units)
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
     return Observation(
-        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept
-    )
+        {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept,
+        inputs=int(mix(key).sum()) % 2**63,
+    )  # fmt: skip
 
 
 def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> set[str]:
@@ -240,15 +309,19 @@ def offered_by(batch: Batch, sites: tuple[Site, ...], counterfactual: bool) -> s
     has = {
         "tokens": batch.tokens() is not None,
         "layers": kinds.count("layer") + kinds.count("output") > 1,
-        "attention": any("attention" in kind for kind in kinds),
+        "attention": any(kind in ATTENTION for kind in kinds),
         "counterfactual": counterfactual,
     }
     return {"sequences"} | {name for name, there in has.items() if there}
 
 
 def stats_of(measures: Iterable[Measure]) -> list[type[Stat]]:
-    """The records that these measures read, each once."""
-    return list(dict.fromkeys(stat for measure in measures for stat in measure.stats))
+    """The records that these measures read, each once, and those that know what could not be used."""
+    measures = list(measures)
+    found = dict.fromkeys(stat for measure in measures for stat in measure.stats)
+    places = {measure.at for measure in measures}
+    beside = {"layer": (Centre, Directions), "attention": (Rows,)}
+    return list(found | dict.fromkeys(stat for at in beside if at in places for stat in beside[at]))
 
 
 def _labels(cloud: Tensor, keys: Tensor, sequence: Any, seed: int) -> tuple[Tensor | None, Tensor]:
@@ -267,15 +340,40 @@ def _labels(cloud: Tensor, keys: Tensor, sequence: Any, seed: int) -> tuple[Tens
     return label, content_keys(joined[:, None], seed)
 
 
+def _units(cloud: Tensor, own: Tensor, label: Tensor | None, key: Tensor, groups: Any, seed: int) -> Tensor:
+    """The unit of every sequence: the key of its group, its own where it is alone there."""
+    assert label is not None
+    group, keys = _labels(cloud, own, groups, seed)
+    assert group is not None
+    pairs = torch.unique(torch.stack([label, group]), dim=1)
+    if pairs.shape[1] != len(key):
+        raise IsoscopeError("a sequence lies in several groups; every sequence belongs to one.")
+    named = keys[pairs[1]].tolist()
+    return unit_keys(named, key, dealt_units(named))
+
+
 def _as_model(model: str | Model | nn.Module) -> Model:
     if isinstance(model, str):
         return load(model)
     return model if isinstance(model, Model) else Model(model, type(model).__name__)
 
 
-def _as_batches(data: str | Iterable[Any], model: Model, seed: int) -> Iterable[Any]:
+def as_batches(
+    data: str | Iterable[Any],
+    model: Model,
+    seed: int,
+    *,
+    skip_first: bool | None = None,
+    skip_special: bool | None = None,
+) -> Iterable[Any]:
+    """Batches from an address, or as they are given."""
+    if isinstance(data, Data) and (skip_first, skip_special) != (None, None):
+        raise IsoscopeError(
+            "skip_first and skip_special are for batches and addresses; this data has its own policy, which "
+            "isoscope.text takes as first= and special=."
+        )
     if not isinstance(data, str):
         if isinstance(data, Sized) and len(data) == 0:
             raise IsoscopeError("the data holds no batch; there is nothing to measure.")
         return data
-    return open_data(data, model, seed=seed)
+    return open_data(data, model, first=skip_first is False, special=skip_special is False, seed=seed)

@@ -21,7 +21,7 @@ from isoscope.measures.query_key import counted
 from isoscope.results.reading import Reading
 from isoscope.run.weigh.looking import Walked
 from isoscope.run.weigh.predict import Predicted
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import enough, few, jackknife
 from isoscope.stats.profiles import BINS, Profiles
 
 Readings = dict[str, tuple[Reading, ...]]  # by measure: the layer's, then one a head
@@ -55,6 +55,7 @@ def held(predicted: Tensor, measured: Tensor, *, seed: int = 0) -> Held:
     The chance is that of mean(own) − mean(control) over orders of the predictions: all of them, or `ORDERS`
     drawn ones. With k heads it is at least 1/k!, and NaN where k < 2.
     """
+    measured = measured.double().round(decimals=TIED)  # stretches of one key are equal but for rounding
     straight, mirrored = (_crossed(some, measured) for some in (predicted, predicted.flip(1)))
     own = straight.diagonal().clone()
     others, mirrors, better = (torch.full_like(own, math.nan) for _ in range(3))
@@ -73,11 +74,10 @@ def held(predicted: Tensor, measured: Tensor, *, seed: int = 0) -> Held:
 def _crossed(predicted: Tensor, measured: Tensor) -> Tensor:
     """Spearman of the measured profile of head i with the prediction of head j, [h, h]."""
     heads, bins = measured.shape
-    measured = measured.double().round(decimals=TIED)  # stretches of one key are equal but for rounding
-    pairs = (
+    every = (
         some.expand(heads, heads, bins).reshape(-1, bins) for some in (predicted[None], measured[:, None])
     )
-    return profile_agreement(*pairs).spearman.view(heads, heads)
+    return profile_agreement(*every).view(heads, heads)
 
 
 def _chance(excess: Tensor, seed: int) -> float:
@@ -97,8 +97,8 @@ def walk_readings(walked: Walked) -> Readings:
     value, pairs = walked.spread.slope, int(walked.spread.pairs[:1].sum())
     if not math.isfinite(value):
         return {"walk_slope": (undefined(pairs, "too few positions in a row count"),)}
-    if not enough(walked.sequences):
-        return {"walk_slope": (Reading(value, pairs, 0.0, note=FEW),)}
+    if not enough(walked.sequences, walked.joint):
+        return {"walk_slope": (Reading(value, pairs, 0.0, note=few(walked.joint)),)}
     size = torch.tensor([float(one.pairs[:1].sum()) for one in walked.spreads])
     low, high = jackknife(value, walked.slopes_without(), size)
     return {"walk_slope": (Reading(value, pairs, 0.0, low, high),)}
@@ -120,15 +120,8 @@ def spectrum_readings(predicted: Predicted, number: int) -> Readings:
 def agreement_readings(predicted: Predicted, profiles: Profiles) -> Readings:
     """How far the measured profile agrees: with ρ, with attention over walks, and with the regime."""
     measured, n = profiles.mean.cpu(), int(profiles.rows.max())
-    inside = torch.tensor(
-        [
-            _density_within(profile, label, float(trace))
-            for profile, label, trace in zip(
-                measured, predicted.regimes, predicted.spectrum.trace, strict=True
-            )
-        ],
-        dtype=torch.float64,
-    )
+    each = zip(measured, predicted.regimes, predicted.spectrum.trace.tolist(), strict=True)
+    inside = torch.tensor([_density_within(*one) for one in each], dtype=torch.float64)
     return {
         "propagation_agreement": _agreements(held(predicted.signal, measured), n, predicted.way),
         "softmax_agreement": _agreements(held(predicted.softmax, measured), n, None),
@@ -163,17 +156,12 @@ def _densities(inside: Tensor, n: int, regimes: tuple[str, ...]) -> tuple[Readin
 
 def _density_within(profile: Tensor, label: str, trace: float) -> float:
     """The mean density of a profile [bins] over the stretch that a regime names; NaN where it names none."""
-    reach = 1 / abs(trace) if trace else math.inf
-    ends = {
-        "late": (0.5, 1.0),
-        "early": (0.0, 0.5),
-        "middle": (0.5, 0.5 + reach),
-        "middle_early": (0.5 - reach, 0.5),
-    }.get(label)
-    if ends is None:
+    if label not in LOCALISED:
         return math.nan
+    reach = (1 / abs(trace) if trace else math.inf) if label in ("middle", "middle_early") else 0.5
+    low, high = (0.5, 0.5 + reach) if label in ("late", "middle") else (0.5 - reach, 0.5)
     edges = torch.arange(BINS + 1, dtype=torch.float64) / BINS
-    shared = (edges[1:].clamp_max(ends[1]) - edges[:-1].clamp_min(ends[0])).clamp_min(0)
+    shared = (edges[1:].clamp_max(high) - edges[:-1].clamp_min(low)).clamp_min(0)
     return float((profile * shared).sum() / shared.sum())
 
 

@@ -1,13 +1,9 @@
-"""What data adds to the weights of a model: its final norm's stages, where attention falls, token frequency.
-
-One streamed pass over the batches; nothing is kept but records. The three parts do not depend on each other:
-where one cannot be had a remark says why, and the others go on.
-"""
+"""What one pass over data adds to weights: stages of the final norm, where attention falls, frequency."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from torch import Tensor
 
@@ -46,12 +42,16 @@ def data_part(
 ) -> Findings:
     """Run the model over the batches once, and read what its weights alone do not say.
 
-    `weights` are those of the model, from wherever they were opened. `length` bounds the walk that is
-    predicted: as many positions as last queries see keys, at most so many. `edits` are norms by name, whose γ
-    and β stand in for the final norm's own. `query` and `key` name weights as in `weigh`. `memory` bounds the
-    bytes of records of increments. `progress` is called with (sequences done, sequences in all).
+    `length` bounds the walk that is predicted: as many positions as last queries see keys, at most so many.
+    `edits` are norms by name, whose γ and β stand in for the final norm's own. `query` and `key` name weights
+    as in `weigh`. `memory` bounds the bytes of records of increments. `progress` is called with (sequences
+    done, sequences in all).
     """
-    running = _running(source, weights, query, key)
+    running = weights
+    if weights.opened.tensors.module is None:  # a file may spell names otherwise than the running model
+        with suppress(IsoscopeError):
+            found = open_weights(source, query=query, key=key)
+            running = found if found.steps else weights
     total = batches.size if isinstance(batches, Data) else None
     gathered: _Pass | None = None
     done = 0
@@ -94,20 +94,16 @@ class _Pass:
             self.localiser.enters(name, call, taken)
 
         self.localiser.start(batch)
-        own = () if self.norm is None else (self.norm.norm.name,)
+        own, found = () if self.norm is None else (self.norm.norm.name,), self.found
         with at_rest(self.module), ExitStack() as taps:
             taps.enter_context(entering(self.module, (*self.localiser.names, *own), enters))
-            if not self.found.unseen:
-                shown = attention_tap(
-                    self.module, self.found.blocks, self.localiser.attends, takes=self.found.takes
-                )
-                taps.enter_context(shown)
+            if not found.unseen:
+                attends = self.localiser.attends
+                taps.enter_context(attention_tap(self.module, found.blocks, attends, takes=found.takes))
             batch.call(self.module)
         if self.norm is not None:
             self.norm.fold(batch)
-        new = token_counts(batch, self.found.input_axis)
-        if new is not None:
-            self.counts = new if self.counts is None else added_counts(self.counts, new)
+        self.counts = added_counts(self.counts, token_counts(batch, found.input_axis))
 
 
 def _tell_norm(told: Findings, gathered: _Pass) -> None:
@@ -127,19 +123,22 @@ def _tell_norm(told: Findings, gathered: _Pass) -> None:
 def _tell_localisation(told: Findings, gathered: _Pass, running: Weights, length: int, seed: int) -> None:
     localiser = gathered.localiser
     found: list[Localised] = []
-    told.remarks += [f"localisation: {why}" for why in [gathered.found.unseen] if why]
-    told.remarks += localiser.remarks()
+    told.localisation += localiser.remarks()
     for projections in running.projections() if running.steps else ():
         if projections.site in {one.site for one in found} or projections.site.kind != "attention":
             continue
         one = localised(localiser, projections, length=length, seed=seed)
         if one is not None:
             found.append(one)
-            told.remarks += [f"localisation: {one.site}: {one.remark}"] if one.remark else []
+            told.localisation += [f"localisation: {one.site}: {one.remark}"] if one.remark else []
             for measure, readings in one.readings.items():
                 told.add(Site(KIND, one.site.layer), measure, *readings)
     if not found:
-        told.remarks.append("localisation: no attention whose queries and keys are known was seen to run")
+        told.localisation.append(
+            "localisation: no attention whose queries and keys are known was seen to run"
+        )
+    told.remarks += told.localisation
+    if not found:
         return
     told.remarks += walk_remark(found)
     drawn, left = pictures(found)
@@ -168,17 +167,6 @@ def _tell_frequency(told: Findings, gathered: _Pass, weights: Weights) -> None:
             told.remarks.append(f"{kind}: {beyond} tokens of the data have no row in it")
         for measure, reading in frequency_readings(found.matrix, counts).items():
             told.add(Site(kind), measure, reading)
-
-
-def _running(source: Model, weights: Weights, query: str | None, key: str | None) -> Weights:
-    """The weights by the names of the running model, which a file may spell otherwise."""
-    if weights.opened.tensors.module is not None:
-        return weights
-    try:
-        found = open_weights(source, query=query, key=key)
-    except IsoscopeError:
-        return weights
-    return found if found.steps else weights
 
 
 def _ready(item: object, source: Model, found: Survey, seed: int) -> Batch:

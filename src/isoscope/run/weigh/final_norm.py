@@ -1,7 +1,4 @@
-"""The final norm while the model runs: what enters is folded into its stages, and held against what leaves.
-
-A module that is called several times in a forward (the norm of ALBERT's one block) is final in its last call.
-"""
+"""The final norm while the model runs, in its last call: folded into stages, and compared with them."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from isoscope.models.weights import Norm
 from isoscope.results.reading import Reading
 from isoscope.run.observe.observation import Observation
 from isoscope.run.weigh.norm_stages import (
+    OF_STAGES,
     OUTPUT,
     SCALED,
-    SHOWN,
     NormRecords,
     bias_cancels,
     drift_removed_by_bias,
@@ -81,6 +78,7 @@ class FinalNorm:
             batch.keys,
             position=counted.position,
             token=counted.token,
+            units=batch.units,
             device=points.device,
         )
         new = NormRecords.of(self.norm, self.changes, points, places)
@@ -96,16 +94,15 @@ class FinalNorm:
             size = float(own[own.isfinite().all(1)].square().mean().sqrt())
             self.apart = max(self.apart, float(apart.max()) / size if size else 0.0)
         if self.apart > 1e-5 + 8 * torch.finfo(given.dtype).eps:
-            self._remarks[
-                "what leaves it in the model is not γ⊙x̂ + β as read: the stages are of the weights"
-            ] = None
+            told = "what leaves it in the model is not γ⊙x̂ + β as read: the stages are of the weights"
+            self._remarks[told] = None
 
     def observation(self, model: str, revision: str, step: int | None) -> Observation | None:
         """The stages as sites, with the measures that are shown of them; None where it never ran."""
         if self.records is None:
             return None
         records = {Site(kind): held for kind, held in self.records.whole(self.changes).items()}
-        return Observation(records, choose(SHOWN), model, revision, step)
+        return Observation(records, choose(OF_STAGES), model, revision, step)
 
     def readings(self) -> dict[str, Reading]:
         """What β does to the drift."""

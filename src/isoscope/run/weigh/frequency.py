@@ -1,8 +1,7 @@
 """How often tokens occur in the data, held against their rows of a vocabulary matrix.
 
-The theory of anisotropy by rare tokens (Gao et al. 2019; Biś et al. 2021) says that those are pushed
-together, along one direction: then rows of rare tokens lie further along the mean, and differ in norm. Every
-token type that occurs is one observation; ranks are compared, so log frequency and frequency say the same.
+Where rare tokens are pushed together (Gao et al. 2019; Biś et al. 2021) their rows lie further along the
+mean, and differ in norm. Every type that occurs is one observation; ranks are compared.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 
 import torch
 from scipy.stats import norm as gaussian
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from isoscope.data.batch import Batch
@@ -27,13 +26,14 @@ def token_counts(batch: Batch, batch_axis: int = 0) -> Tensor | None:
     tokens = batch.tokens(batch_axis=batch_axis)
     if tokens is None:
         return None
-    counted = select_counted((*tokens.shape, 1), batch, tokens=tokens)
-    kept = counted.token
+    kept = select_counted((*tokens.shape, 1), batch, tokens=tokens).token
     return None if kept is None else torch.bincount(kept[kept >= 0])
 
 
-def added_counts(one: Tensor, other: Tensor) -> Tensor:
-    """Counts of both, the shorter at the front of the longer."""
+def added_counts(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """Counts of both, the shorter at the front of the longer; None is none."""
+    if one is None or other is None:
+        return other if one is None else one
     short, long = sorted((one, other), key=len)
     total = long.clone()
     total[: len(short)] += short
@@ -63,11 +63,9 @@ def _spearman(often: Tensor, value: Tensor) -> Reading:
     n = len(often)
     if n < LEAST:
         return undefined(n, f"fewer than {LEAST} token types occur")
-    ranks = [torch.from_numpy(rankdata(part.numpy())) for part in (often, value)]
-    one, other = (part - part.mean() for part in ranks)
-    if not float(one.norm()) or not float(other.norm()):
+    if any(bool((part == part[0]).all()) for part in (often, value)):
         return undefined(n, "all token types occur equally often, or all rows are alike")
-    found = min(max(float(one @ other / (one.norm() * other.norm())), -1.0), 1.0)
+    found = min(max(float(spearmanr(often, value).statistic), -1.0), 1.0)
     if abs(found) == 1:
         return Reading(found, n, 0.0, found, found)
     reach = float(gaussian.ppf(0.975)) * math.sqrt((1 + found**2 / 2) / (n - 3))

@@ -1,8 +1,4 @@
-"""Queries and keys of every head, weighed: one attention in memory at a time.
-
-What cannot be read (a shard that is missing, queries and keys of different widths) becomes a remark, and the
-next attention is read.
-"""
+"""Queries and keys of every head, one attention in memory at a time; what cannot be read is a remark."""
 
 from __future__ import annotations
 
@@ -25,7 +21,6 @@ from isoscope.stats.weights import HeadWeights
 KINDS = {"attention": "query_key", "cross_attention": "cross_query_key"}
 EIGENVALUES, POSITIONS, MOST = 64, 32, 60_000  # points a head, points a curve, points of a picture in all
 WALKS = 4096  # of a simulated ρ(t): a standard error of at most .008
-NO_SPECTRUM = "queries and keys come from vectors of different widths, so W is not square and has no spectrum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +55,11 @@ def weigh_heads(
 
 def _weighed(at: Site, projections: Projections, length: int, seed: int) -> HeadsWeighed:
     if projections.query.shape[1] != projections.key.shape[1]:
-        raise IsoscopeError(NO_SPECTRUM)
-    parts = factors(
-        _scaled(projections.query, projections.norm),
-        _scaled(projections.key, projections.key_norm),
-        scale=projections.scale,
-    )
+        raise IsoscopeError(
+            "queries and keys come from vectors of different widths, so W is not square and has no spectrum"
+        )
+    sides = ((projections.query, projections.norm), (projections.key, projections.key_norm))
+    parts = factors(*(_scaled(*side) for side in sides), scale=projections.scale)
     offset = projections.scale * _offset(projections)
     alone = at.kind == "cross_query_key"
     record = HeadWeights.of(parts, query_offset=offset, length=None if alone else length)
@@ -94,17 +88,13 @@ def _offset(projections: Projections) -> Tensor:
 
 
 def _beside(one: HeadsWeighed, other: HeadsWeighed) -> HeadsWeighed:
-    def both(name: str) -> Tensor | None:
-        mine, its = getattr(one, name), getattr(other, name)
+    def both(mine: Tensor | None, its: Tensor | None) -> Tensor | None:
         return None if mine is None or its is None else torch.cat([mine, its])
 
-    return replace(
-        one,
-        record=one.record.beside(other.record),
-        predicted=both("predicted"),
-        random=both("random"),
-        remarks=tuple(dict.fromkeys((*one.remarks, *other.remarks))),
-    )
+    predicted, random = both(one.predicted, other.predicted), both(one.random, other.random)
+    remarks = tuple(dict.fromkeys((*one.remarks, *other.remarks)))
+    record = one.record.beside(other.record)
+    return replace(one, record=record, predicted=predicted, random=random, remarks=remarks)
 
 
 def head_points(found: Sequence[HeadsWeighed]) -> Iterator[Points]:

@@ -57,20 +57,15 @@ def localised(localiser: Localiser, found: Projections, *, length: int, seed: in
 
 
 def pictures(found: list[Localised], most: int = MOST) -> tuple[list[Points], str]:
-    """Of heads: ρ as predicted and of random W, attention as measured and of a walk; and what is left out.
-
-    ρ is a probability, attention a density: 1 where it is even.
-
-    With more heads than there is room for, every layer keeps as many: those whose prediction varies most.
-    """
+    """Curves of heads: ρ as predicted and of random W, densities of attention; and what is left out."""
     shown = [(one, one.predicted) for one in found if one.predicted is not None]
     heads = max((len(predicted.signal) for _, predicted in shown), default=0)
     room = max(1, most // (4 * BINS) // max(len(shown), 1))
     drawn = [series for one, predicted in shown for series in _series(one, predicted, room)]
-    told = (
+    left = (
         f"pictures of ρ(t) show {room} heads of each layer: those whose prediction varies most with position"
     )
-    return drawn, told if heads > room else ""
+    return drawn, left if heads > room else ""
 
 
 def _series(one: Localised, predicted: Predicted, room: int) -> Iterator[Points]:
@@ -87,12 +82,10 @@ def _series(one: Localised, predicted: Predicted, room: int) -> Iterator[Points]
 
 def walk_remark(found: list[Localised]) -> list[str]:
     """The walk diagnostic in words."""
-    slopes = [one.readings["walk_slope"][0].value for one in found]
-    known = sorted(filter(math.isfinite, slopes))
+    known = sorted(filter(math.isfinite, (one.readings["walk_slope"][0].value for one in found)))
     if not known:
         return []
-    middle = known[len(known) // 2]
     return [
         f"the theory takes inputs for a random walk; over layers the walk slope is {known[0]:.2f} to "
-        f"{known[-1]:.2f}, median {middle:.2f} (1: a walk, 0: stationary)"
+        f"{known[-1]:.2f}, median {known[len(known) // 2]:.2f} (1: a walk, 0: stationary)"
     ]

@@ -1,9 +1,7 @@
 """What a pass over data shows of where attention falls: the inputs as a walk, and the last query's weights.
 
-Decided here: W acts on what enters its projections, x = γ⊙x̂ + β, and is taken as it is stored. That is the
-same as γ folded into W with the increments of x̂, since β drops out of x_{t+1} − x_t: tr(WΣ) is one number.
-The profile is that of the last query that counts, over the keys it sees up to itself, special ones included.
-What has no such order is left out and said: attention across, within windows, over keys of another length.
+W acts on what enters its projections, x = γ⊙x̂ + β, as it is stored: the same as γ folded into W with the
+increments of x̂. What has no last query over keys up to itself is left out and said.
 """
 
 from __future__ import annotations
@@ -35,20 +33,22 @@ class Walked:
     increments: Increments
     spreads: tuple[WalkSpread, ...]  # one a group
     sequences: Tensor  # [G] with at least one step
+    joint: int = 0  # sequences that share their unit with others
 
     @classmethod
-    def of(cls, inputs: Tensor, counts: Tensor, keys: Tensor) -> Walked:
-        """Fold inputs [b, t, d], which of them count [b, t], and the key of each sequence [b]."""
+    def of(cls, inputs: Tensor, counts: Tensor, units: Tensor, joint: int = 0) -> Walked:
+        """Fold inputs [b, t, d], which of them count [b, t], and the unit of each sequence [b]."""
         counts = counts & inputs.isfinite().all(-1)
-        group = (keys % GROUPS).cpu()
+        group = (units % GROUPS).cpu()
         steps = (counts[:, 1:] & counts[:, :-1]).any(1).cpu()
         sequences = torch.bincount(group[steps], minlength=GROUPS)
-        return cls(Increments.of(inputs, counts), _spreads(inputs, counts, group), sequences)
+        return cls(Increments.of(inputs, counts), _spreads(inputs, counts, group), sequences, joint)
 
     def merge(self, other: Walked) -> Walked:
         """The record of both streams."""
         spreads = tuple(one.merge(two) for one, two in zip(self.spreads, other.spreads, strict=True))
-        return Walked(self.increments.merge(other.increments), spreads, self.sequences + other.sequences)
+        sequences, joint = self.sequences + other.sequences, self.joint + other.joint
+        return Walked(self.increments.merge(other.increments), spreads, sequences, joint)
 
     @property
     def spread(self) -> WalkSpread:
@@ -116,7 +116,8 @@ class Localiser:
             return
         inputs = inputs.to(home(inputs.device))
         counts = self._counts(step.site, inputs.shape).to(inputs.device)
-        new = Walked.of(inputs, counts, self._batch.keys.to(inputs.device))
+        batch = self._batch
+        new = Walked.of(inputs, counts, batch.keys if batch.units is None else batch.units, batch.joint)
         self.walks[step.site] = self.walks[step.site].merge(new) if step.site in self.walks else new
 
     def attends(self, site: Site, shown: Attended) -> None:
@@ -142,7 +143,7 @@ class Localiser:
 
     def remarks(self) -> list[str]:
         """What was left out, and why: each reason once, with the attentions it holds for."""
-        told = list(self._told)
+        told = [*filter(None, [self.found.unseen]), *self._told]
         for why in dict.fromkeys(self.left_out.values()):
             sites = [str(site) for site, said in self.left_out.items() if said == why]
             told.append(f"{sites[0]} to {sites[-1]}: {why}" if len(sites) > 1 else f"{sites[0]}: {why}")

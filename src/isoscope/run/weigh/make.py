@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -69,9 +68,8 @@ def weights(
         question: dict[str, object] = {"model": opened.model, "revision": opened.revision, "length": length}
         question |= {"weights": fingerprint(opened, progress), "query": query, "key": key, "seed": seed}
     question |= {} if batches is None else batches.facts()
-    run = new_run("weights", opened.model, question, weight_measures())
-    if batches is not None:
-        run = replace(run, measures={**run.measures, **EXPLANATIONS})
+    told = {} if batches is None else EXPLANATIONS
+    run = new_run("weights", opened.model, question, weight_measures(), told)
     there = Path(out or default_out(opened.model, run.id))
     if (there / "run.json").exists() and (folder := open_run(there, run)).has(opened.model):
         telling.note(f"{folder.path} has these rows already; nothing is measured again")

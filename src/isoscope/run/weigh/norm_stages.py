@@ -1,9 +1,8 @@
 """The final norm taken apart on data: what enters it, standardised, times γ, plus β, and the same edited.
 
-Decided here: the stages are formed in float64 from what enters the norm. Directions and norms are folded
-stage by stage; spread and sample only of what enters and of what is standardised, since those of x̂⊙γ + β
-follow exactly: mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and change γ or β: β := 0, γ := 1, or both from
-another checkpoint. A norm without β has no such edit.
+Stages are formed in float64 from what enters the norm. Spread and sample are folded only of what enters and
+of what is standardised: those of x̂⊙γ + β follow exactly, mean ⊙ γ + β, scatter ⊙ γγᵀ. Edits keep x̂ and
+change γ or β: β := 0 (of a norm that has β), γ := 1, or both from another checkpoint.
 """
 
 from __future__ import annotations
@@ -20,17 +19,18 @@ from isoscope.errors import IsoscopeError
 from isoscope.measures.base import undefined
 from isoscope.models.weights import Norm
 from isoscope.results.reading import Reading
+from isoscope.sites import of_form
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
-from isoscope.stats.intervals import FEW, enough, jackknife
+from isoscope.stats.intervals import enough, few, jackknife
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Places, Vectors
 
 BEFORE, STANDARDISED, SCALED, OUTPUT = "norm_before", "norm_standardised", "norm_scaled", "norm_output"
 WITHOUT_BIAS, WITHOUT_WEIGHT = "norm_without_bias", "norm_without_weight"
-SHOWN = (
+OF_STAGES = (
     "mean_cosine", "mean_cosine_between", "drift", "relative_drift", "mean_norm", "isoscore",
     "participation_ratio", "effective_rank", "partition_isotropy", "partition_isotropy_unit",
 )  # fmt: skip
@@ -57,9 +57,8 @@ class Change:
             return replace(record, vectors=self.of(record.vectors))
         spread = cast("Moments", record)
         weight = torch.ones_like(spread.mean[0]) if self.weight is None else self.weight.to(spread.mean)
-        return replace(
-            spread, mean=self.of(spread.mean), scatter=spread.scatter * torch.outer(weight, weight)
-        )
+        scatter = spread.scatter * torch.outer(weight, weight)
+        return replace(spread, mean=self.of(spread.mean), scatter=scatter)
 
 
 def standardised(norm: Norm, x: Tensor) -> Tensor:
@@ -72,17 +71,12 @@ def standardised(norm: Norm, x: Tensor) -> Tensor:
 def stages(norm: Norm, edits: Mapping[str, Norm] | None = None) -> dict[str, Change]:
     """The stages after standardising, and the edits, by kind: one of another norm is ``norm_`` + its name."""
     weight, bias = norm.weight.double(), None if norm.bias is None else norm.bias.double()
-    found = {
-        STANDARDISED: Change(None, None),
-        SCALED: Change(weight, None),
-        OUTPUT: Change(weight, bias),
-        WITHOUT_BIAS: Change(weight, None),
-        WITHOUT_WEIGHT: Change(None, bias),
-    }
-    if bias is None:
-        del found[WITHOUT_BIAS]
+    found = {STANDARDISED: Change(None, None), SCALED: Change(weight, None), OUTPUT: Change(weight, bias)}
+    if bias is not None:
+        found[WITHOUT_BIAS] = Change(weight, None)
+    found[WITHOUT_WEIGHT] = Change(None, bias)
     for name, other in (edits or {}).items():
-        kind = "_".join(["norm", *name.split()])
+        kind = of_form("norm", name)
         if other.weight.shape != weight.shape:
             raise IsoscopeError(
                 f"the norm '{name}' has {other.weight.numel()} dimensions where the model's final norm has "
@@ -103,38 +97,34 @@ class NormRecords:
     @classmethod
     def of(cls, norm: Norm, changes: Mapping[str, Change], entering: Tensor, places: Places) -> NormRecords:
         """Fold the vectors that count, [n, d], of one batch."""
-        found = {BEFORE: _folded(Vectors.at(entering.double(), places), (*_FOLDED, *_FOLLOWING))}
-        plain = standardised(norm, entering)
+
+        def folded(points: Tensor, *more: type[Stat]) -> Records:
+            seen = Vectors.at(points, places)
+            return {stat: stat.of(seen) for stat in (*_FOLDED, *more)}
+
+        found, plain = {BEFORE: folded(entering.double(), *_FOLLOWING)}, standardised(norm, entering)
         made: dict[tuple[int, int], Records] = {}  # β := 0 is the stage before β: folded once
         for kind, change in changes.items():
             same = id(change.weight), id(change.bias)
             if same not in made:
-                more = _FOLLOWING if kind == STANDARDISED else ()
-                made[same] = _folded(Vectors.at(change.of(plain), places), (*_FOLDED, *more))
+                made[same] = folded(change.of(plain), *(_FOLLOWING if kind == STANDARDISED else ()))
             found[kind] = made[same]
         return cls(found)
 
     def merge(self, other: NormRecords) -> NormRecords:
         """The records of both streams."""
-        return NormRecords(
-            {
-                kind: {stat: cast("Any", one).merge(other.held[kind][stat]) for stat, one in mine.items()}
-                for kind, mine in self.held.items()
-            }
-        )
+        found: dict[str, Records] = {}
+        for kind, mine in self.held.items():
+            found[kind] = {stat: cast("Any", one).merge(other.held[kind][stat]) for stat, one in mine.items()}
+        return NormRecords(found)
 
     def whole(self, changes: Mapping[str, Change]) -> dict[str, Records]:
         """Every record of every stage, in their order."""
-        plain = self.held[STANDARDISED]
-        following = {
-            kind: {stat: change.of_record(plain[stat]) for stat in _FOLLOWING}
-            for kind, change in changes.items()
-        }
-        return {kind: {**following.get(kind, {}), **mine} for kind, mine in self.held.items()}
-
-
-def _folded(seen: Vectors, kinds: tuple[type[Stat], ...]) -> Records:
-    return {stat: stat.of(seen) for stat in kinds}
+        plain, found = self.held[STANDARDISED], dict(self.held)
+        for kind, change in changes.items():
+            following = {stat: change.of_record(plain[stat]) for stat in _FOLLOWING}
+            found[kind] = {**following, **found[kind]}
+        return found
 
 
 def bias_cancels(scaled: Centre, bias: Tensor | None) -> Reading:
@@ -171,8 +161,8 @@ def _of_mean(
     value = float(read(sums.mean, shift))
     if not math.isfinite(value):
         return undefined(sums.n, "the bias or the mean is zero")
-    if not enough(sums.sequences):
-        return Reading(value, sums.n, null, note=FEW)
+    if not enough(sums.sequences, sums.joint):
+        return Reading(value, sums.n, null, note=few(sums.joint))
     rest = (sums.total.sum(0) - sums.total) / (sums.count.sum() - sums.count)[:, None]
     low, high = jackknife(value, read(rest, shift), sums.count)
     return Reading(value, sums.n, null, max(low, bounds[0]), min(high, bounds[1]))

@@ -1,9 +1,8 @@
 """What W predicts of where attention falls, with the data's own increments in it; and what a random W would.
 
-Decided here: Σ enters through the joint covariance of a head's query and key increments, 2e×2e, whose root
-stands for Σ^½W_Q and Σ^½W_K: the same spectrum, and no root of a d×d matrix. ρ(t) is predicted for as many
-positions as last queries see keys on average. A random W, Gaussian factors of the head's own Frobenius norms
-and the same Σ, is drawn beside it and tests nothing: its ρ is nearly flat, and any slope at all beats it.
+Σ enters through the joint covariance of a head's query and key increments, 2e×2e, whose root stands for
+Σ^½W_Q and Σ^½W_K: the same spectrum, and no root of a d×d matrix. A random W of the head's own Frobenius
+norms is drawn beside it and tests nothing: its ρ is nearly flat, and any slope at all beats it.
 """
 
 from __future__ import annotations
@@ -66,15 +65,15 @@ class Predicted:
 def predict(found: Projections, covariance: Tensor, length: int, *, seed: int = 0) -> Predicted:
     """What the heads of one attention predict of a walk of `length` inputs with these increments."""
     query, key, covariance = (part.cpu().double() for part in (found.query, found.key, covariance))
+    copies = len(query) // len(key)
     parts = walk_factors(query, key, found.scale, covariance)
-    whole = query.isfinite().all(-1).all(-1) & key.isfinite().all(-1).all(-1).repeat_interleave(
-        len(query) // len(key), 0
-    )
+    whole_keys, key_norms = key.isfinite().all(-1).all(-1), key.norm(dim=(1, 2))
+    whole = query.isfinite().all(-1).all(-1) & whole_keys.repeat_interleave(copies, 0)
     spectrum = _scaled(qk_spectrum(parts.query, parts.key, scale=1.0), torch.where(whole, 1.0, math.nan))
     signal, way = _signal(spectrum, parts, length, WALKS, seed)
     softmax, _ = attention_profiles(parts, length, walks=WALKS, seed=seed)
-    norms = query.norm(dim=(1, 2)) * key.norm(dim=(1, 2)).repeat_interleave(len(query) // len(key), 0)
-    sizes, values = norms * abs(found.scale), torch.linalg.eigvalsh(covariance).clamp_min(0)
+    sizes = query.norm(dim=(1, 2)) * key_norms.repeat_interleave(copies, 0) * abs(found.scale)
+    values = torch.linalg.eigvalsh(covariance).clamp_min(0)
     return Predicted(
         spectrum=spectrum,
         length=length,

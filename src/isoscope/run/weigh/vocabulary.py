@@ -1,9 +1,8 @@
 """A vocabulary matrix weighed as a cloud of rows that each stand alone: raw, centred, all-but-the-top.
 
-Rows are folded into records a block at a time. Partition isotropy is read off all rows, not off a sample: it
-is min and max over directions, and a published number is of all of them. The records that hold d×d numbers
-are small beside the matrix itself, so none is left out. Every form has the null of its own: random rows that
-were centred, or lost their top directions, as it was.
+Rows are folded into records a block at a time; partition isotropy is read off all rows, not off a sample,
+since published numbers are. Every form has a null of its own: random rows that were centred, or lost their
+top directions, as it was.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from isoscope.measures.table import choose, of_weights
 from isoscope.measures.vocabulary import in_form
 from isoscope.results.points import Points
 from isoscope.results.reading import Reading
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form
 from isoscope.stats.moments import Moments
 from isoscope.stats.reservoir import Reservoir
 from isoscope.stats.seen import Vectors
@@ -29,7 +29,6 @@ from isoscope.stats.weights import AllRows
 
 BLOCK = 2**21  # numbers at a time: 16 MiB in float64
 SHOWN = 2000  # rows in a picture
-FORMS = ("", "_centred", "_without_top")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,27 +51,24 @@ def weigh_vocabulary(
 ) -> Iterator[VocabularyWeighed]:
     """The matrix [|V|, d] that `take` gives in each of its forms; `tick` is called when one is done.
 
-    All-but-the-top takes D = max(1, round(d/100)) directions out of the centred rows. The matrix is not
-    changed; the forms after the first share one copy, and where nobody else keeps the matrix it is let go.
+    All-but-the-top takes D = max(1, round(d/100)) directions. The matrix is not changed, and let go early.
     """
     matrix = take()
-    raw = _folded(matrix, seed)
-    yield _read(kind, kind, "raw", matrix, raw)
+    raw, whole = _read(kind, kind, "raw", matrix, seed)
+    yield raw
     tick()
-    whole = raw[Moments].whole
-    del raw
     mean, scatter = whole.mean[0], whole.scatter[0]
     centred = torch.empty_like(matrix)
     for block in _blocks(matrix):
         centred[block] = (matrix[block].double() - mean).to(centred.dtype)
     del matrix
-    yield _read(f"{kind}_centred", kind, "centred", centred, _folded(centred, seed), 0)
+    yield _read(of_form(kind, CENTRED), kind, "centred", centred, seed, 0)[0]
     tick()
     top = largest(scatter, max(1, round(len(mean) / 100)))
     for block in _blocks(centred):
         rows = centred[block]
         rows -= ((rows.double() @ top) @ top.T).to(rows.dtype)
-    yield _read(f"{kind}_without_top", kind, "", centred, _folded(centred, seed), top.shape[1])
+    yield _read(of_form(kind, WITHOUT_TOP), kind, "", centred, seed, top.shape[1])[0]
     tick()
 
 
@@ -96,38 +92,26 @@ def _folded(matrix: Tensor, seed: int) -> dict[type[Any], Any]:
 
 
 def _read(
-    kind: str,
-    side: str,
-    series: str,
-    matrix: Tensor,
-    records: dict[type[Any], Any],
-    removed: int | None = None,
-) -> VocabularyWeighed:
+    kind: str, side: str, series: str, matrix: Tensor, seed: int, removed: int | None = None
+) -> tuple[VocabularyWeighed, Moments]:
     """The readings of one form; `removed` top directions are gone where it was centred, None where not."""
+    records = _folded(matrix, seed)
     sound = torch.cat([matrix[block].isfinite().all(1) for block in _blocks(matrix)])
     whole = records[Moments].whole
     gram = whole.scatter[0] + whole.n * torch.outer(whole.mean[0], whole.mean[0])
     rows = matrix if sound.all() else matrix[sound]
     every = AllRows(rows, gram) if removed is None else FormRows(rows, gram, removed)
-    exact = {**records, Reservoir: every}
-    readings = {
-        measure.name: measure.reading(each, each)
-        for measure in vocabulary_measures()
-        for each in [exact if measure.family == "partition" else records]
-    }
-    if removed is not None:
-        readings = {
-            name: in_form(name, reading, records[Moments], removed) for name, reading in readings.items()
-        }
+    exact, readings = {**records, Reservoir: every}, {}
+    for measure in vocabulary_measures():
+        of = exact if measure.family == "partition" else records
+        found, name = measure.reading(of, of), measure.name
+        readings[name] = found if removed is None else in_form(name, found, records[Moments], removed)
     picture = _picture(side, series, matrix, gram) if series else ()
-    return VocabularyWeighed(kind, readings, whole.mean[0], picture)
+    return VocabularyWeighed(kind, readings, whole.mean[0], picture), whole
 
 
 def _picture(side: str, series: str, matrix: Tensor, gram: Tensor) -> tuple[Points, ...]:
-    """Rows on the first two right-singular vectors of the matrix, the mean (else the longer tail) positive.
-
-    At most `SHOWN` rows, those whose numbers have the smallest hashes.
-    """
+    """Up to `SHOWN` rows on the first two singular vectors, the mean (else the longer tail) positive."""
     if matrix.shape[1] < 2:
         return ()
     axes = largest(gram, 2)

@@ -1,9 +1,8 @@
-"""Weigh a model: what its weights alone say, without running it.
+"""Weigh a model: what its weights alone say, without running it, and with data what they do on it.
 
 Queries and keys of every head, the vocabulary matrices, the final norm; one layer in memory at a time. A part
-that cannot be read becomes a remark and the others go on; only where nothing can be read is it an error. With
-data, `run.weights.data` adds what the weights do on it: the model runs for that alone, and its weights are
-read from the address all the same, since what is loaded to run has no vocabulary head.
+that cannot be read becomes a remark; only where nothing can be read is it an error. With data the model runs,
+and its weights are read from the address all the same: what is loaded to run has no vocabulary head.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from isoscope.results.reading import Reading
 from isoscope.run.telling import Progress
 from isoscope.run.weigh.data import data_part
 from isoscope.run.weigh.heads import HeadsWeighed, head_points, weigh_heads
-from isoscope.run.weigh.vocabulary import FORMS, vocabulary_measures, weigh_vocabulary
+from isoscope.run.weigh.vocabulary import vocabulary_measures, weigh_vocabulary
 from isoscope.run.weigh.weighed import UNREADABLE, Findings, Weighed
-from isoscope.sites import Site
+from isoscope.sites import FORMS, Site
 from isoscope.stats.weights import NormWeights
 
 _COUNTS = frozenset(measure.name for measure in vocabulary_measures() if measure.family == "health")
@@ -49,11 +48,10 @@ def weigh(
 ) -> Weighed:
     """Read what a model's weights say: a folder, a hub id, a file of weights or a live module.
 
-    `length` is the number of positions T that regimes and ρ(t) are told for. `query` and `key` name the
-    weights of an architecture that is not known, as regular expressions with a group for the layer's number.
-    With `data` (an address, or batches) the model runs over it as well: `running` where it is loaded already,
-    else it is loaded for it. `progress` is called with (parts done, parts in all), then with (sequences done,
-    sequences in all).
+    `length` is the number of positions T for regimes and ρ(t). `query` and `key` are regular expressions for
+    the weights of an unknown architecture, with a group for the layer's number. With `data` (an address, or
+    batches) the model runs over it too: `running`, or else loaded for it. `progress` is called with (parts
+    done, parts in all), then with (sequences done, sequences in all).
     """
     if length < 2:
         raise IsoscopeError(f"length is the number of positions, at least 2; it is {length}.")
@@ -76,7 +74,10 @@ def weigh(
         _tell_data(told, part)
     if not told.rows:
         raise _nothing(weights, told.remarks, lost)
-    told.remarks += _besides(told.remarks, lost)
+    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in told.remarks)]
+    if rest:  # shards that cannot be had, and that no remark tells of yet
+        it = "it" if len(rest) == 1 else "them"
+        told.remarks.append(f"{told_together(rest)}; no reading is lost by {it}")
     facts = {"model": weights.model, "revision": weights.revision, "length": length, **told.facts}
     remarks = tuple(dict.fromkeys((*weights.remarks, *told.remarks)))
     return Weighed(weights.model, weights.revision, tuple(told.rows), told.points, facts, remarks)
@@ -87,13 +88,6 @@ def _nothing(weights: Weights, remarks: Iterable[str], lost: Iterable[Fault]) ->
     others = [remark for remark in remarks if not any(_says(remark, fault) for fault in lost)]
     why = "; ".join(filter(None, [told_together(lost), *others]))
     return IsoscopeError(f"nothing of '{weights.model}' can be weighed: {why}.")
-
-
-def _besides(remarks: Iterable[str], lost: Iterable[Fault]) -> list[str]:
-    """The shards that cannot be had and that no remark tells of yet, in one remark."""
-    rest = [fault for fault in lost if not any(_says(remark, fault) for remark in remarks)]
-    it = "it" if len(rest) == 1 else "them"
-    return [f"{told_together(rest)}; no reading is lost by {it}"] if rest else []
 
 
 def _says(remark: str, fault: Fault) -> bool:
@@ -160,10 +154,7 @@ def _vocabulary(told: _Told, seed: int) -> None:
 
 
 def _forms(told: _Told, kind: str, held: list[Tensor], seed: int, *, reads: bool) -> None:
-    """One matrix in all its forms, taken out of `held` so that nobody keeps it.
-
-    `reads` where it is what reads the final norm's output.
-    """
+    """One matrix in all its forms, taken out of `held`; `reads` where it reads the final norm's output."""
     if len(held[0]) < 2:
         raise IsoscopeError(f"it has {len(held[0])} rows, and a cloud needs 2")
     for form in weigh_vocabulary(kind, held.pop, seed=seed, tick=told.tick):

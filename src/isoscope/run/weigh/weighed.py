@@ -41,6 +41,7 @@ class Findings:
     series: list[Points] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    localisation: list[str] = field(default_factory=list)  # those remarks that say why it is not compared
 
     def add(self, site: Site, measure: str, whole: Reading, *heads: Reading) -> None:
         """Add the row of a site, and those of its heads in order."""
@@ -90,13 +91,13 @@ class Weighed:
         named = set(self.frame()["measure"])
         measures = [measure for measure in weight_measures() if measure.name in named]
         told = {name: words for name, words in EXPLANATIONS.items() if name in named}
-        rows, known = self.frame(), self.known()
+        rows, known = frame(self.found, influence=True), self.known()
         return write_page(path, "weights", self.model, measures, rows, known, self.points(), told)
 
     def _repr_html_(self) -> str:
         from isoscope.show.notebook import html_of
 
-        return html_of(self.frame(), self.notes())
+        return html_of(frame(self.found, influence=True), self.notes())
 
 
 def weight_measures() -> tuple[Measure, ...]:
@@ -107,9 +108,8 @@ def weight_measures() -> tuple[Measure, ...]:
 def fingerprint(weights: Weights, progress: Progress | None = None) -> str:
     """Sixteen hex digits of the config as it is written and of every number that is weighed.
 
-    Files of a hub's commit do not change: there it is of the commit, and nothing is downloaded. Elsewhere
-    all tensors that are weighed are read for it once, none besides; what cannot be read is not in it.
-    `progress` is called with (parts done, parts in all).
+    Of a hub's commit, whose files do not change, nothing is read; elsewhere all that is weighed, once, but
+    for what cannot be. `progress` is called with (parts done, parts in all).
     """
     opened = weights.opened
     digest = hashlib.blake2b(repr((opened.commit, opened.settings)).encode(), digest_size=8)
@@ -125,7 +125,10 @@ def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
     def stored(name: str) -> Tensor:
         tensor = tensors.stored(name)
         if name not in found:
-            found[name] = _hash(tensor)
+            raw = tensor.detach().cpu().contiguous().reshape(-1)
+            digest = hashlib.blake2b(f"{tuple(tensor.shape)}{tensor.dtype}".encode(), digest_size=16)
+            digest.update(raw.view(torch.uint8).numpy().data if raw.numel() else b"")
+            found[name] = digest.hexdigest()
         return tensor
 
     watched = replace(weights, opened=replace(weights.opened, tensors=replace(tensors, stored=stored)))
@@ -140,10 +143,3 @@ def _hashes(weights: Weights, progress: Progress | None) -> dict[str, str]:
         if progress is not None:
             progress(done, len(parts))
     return found
-
-
-def _hash(tensor: Tensor) -> str:
-    raw = tensor.detach().cpu().contiguous().reshape(-1)
-    digest = hashlib.blake2b(f"{tuple(tensor.shape)}{tensor.dtype}".encode(), digest_size=16)
-    digest.update(raw.view(torch.uint8).numpy().data if raw.numel() else b"")
-    return digest.hexdigest()

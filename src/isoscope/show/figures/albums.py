@@ -5,7 +5,6 @@ Of more units than a page can carry as many are kept as fit, evenly spaced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -13,6 +12,7 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from isoscope.errors import IsoscopeError
+from isoscope.results.units import step_of
 from isoscope.show.charts import rounded
 from isoscope.show.figures.panels import KINDS, Panel
 from isoscope.show.figures.step_axis import spaced
@@ -89,7 +89,7 @@ def fitting(points: pd.DataFrame, most: int) -> list[str]:
 
 def called(units: Sequence[str]) -> tuple[str, ...]:
     """The units as a list shows them: a step by its number."""
-    return tuple(re.sub(r"^step 0*(?=\d)", "", unit) for unit in units)
+    return tuple(unit if step_of(unit) is None else str(step_of(unit)) for unit in units)
 
 
 def by_head(points: pd.DataFrame, units: list[str]) -> dict[Head, dict[tuple[str, str], Line]]:

@@ -81,7 +81,8 @@ def cloud(points: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None =
         for name, (label, pair, symbol) in SERIES.items():
             x, y = (points or {}).get(name, ([0.0], [0.0]))
             if mean:
-                x, y = ([_mean(each)] for each in (x, y))
+                there = ([value for value in each if math.isfinite(value)] for each in (x, y))
+                x, y = ([sum(values) / len(values) if values else math.nan] for values in there)
             told = Hover("", f"{'mean ' if mean else ''}{name}", ["{x:.3g}, {y:.3g}"])
             dots = Series(label, x, y, style="dots", colour=pair, mark=symbol, pattern=told)
             large = replace(dots, name="their means", size=13, opacity=1, edge=INK)
@@ -116,8 +117,3 @@ def printed_clouds(of: Album[list[Line]]) -> tuple[list[Chart], int]:
             title = "" if row else f"step {int(of.units[unit]):,}"
             charts.append(chart.named(title, f"layer {layer}\nhead {number}" if unit == units[0] else ""))
     return charts, len(units)
-
-
-def _mean(values: Sequence[float]) -> float:
-    there = [value for value in values if math.isfinite(value)]
-    return sum(there) / len(there) if there else math.nan

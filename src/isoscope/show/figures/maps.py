@@ -17,15 +17,13 @@ from isoscope.show.charts import MOST_TICKS, Axis, Chart, Hover, Map
 from isoscope.show.figures.curves import telling
 from isoscope.show.figures.panels import KINDS, Panel, heading_of
 from isoscope.show.figures.step_axis import StepAxis, across_steps, spaced
-from isoscope.show.measures import MAPS, SHOWN, Told, how_shown, title_of
+from isoscope.show.measures import MAPS, MAPS_OVER_STEPS, SHOWN, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read
 
 CELL, TALLEST = 22, 420  # pixels a layer where there are few, and of all together
 GAP_UNTIL = 48  # with more layers or heads than this, cells have no gap between them
 MOST_TOLD = 4096  # of more cells each tells its value and head alone: 200 layers of 128 heads took 32 MB
 MOST_HEADS = 192  # heads in one map along the steps; of more, a list picks which layers are shown
-ALONG = {"queries": ("query_relative_drift", "key_relative_drift")}  # drawn along the steps beside `MAPS`
-_AGAIN = {"drift in attention": ("sink_mass",)}  # shown with attention already
 _CELL, _LEAST, _TALLEST = 9, 3, 460  # pixels of a head along the steps: of few, of many, and all
 _MARGIN = 44  # pixels below a map
 _MOST = 0.95  # of the heads: the colours of what has no bounds are spread over so many
@@ -41,7 +39,7 @@ def maps_of(rows: pd.DataFrame, measures: Collection[str], told: Told) -> tuple[
     headed = rows["head"].notna() & rows["measure"].isin(list(measures))
     readings = [r for r in read(rows[headed]) if r.kind in KINDS]
     several = len(models(readings)) > 1
-    crossed = any(r.kind.startswith("cross_") for r in readings)
+    crossed = any(KINDS[r.kind] == KINDS["cross_attention"] for r in readings)
     drawn = []
     for measure, name, kind in product(measures, models(readings), KINDS):
         own = [r for r in readings if (r.measure, r.model, r.kind) == (measure, name, kind)]
@@ -74,7 +72,9 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
 
-def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
+def head_map(
+    own: Sequence[SiteReading], low: float, high: float, tell: Callable[[SiteReading], Hover] = telling
+) -> Chart:
     """The map of these readings of heads, layers down and heads across."""
     layers = sorted({r.layer for r in own if r.layer is not None})
     heads = sorted({r.head for r in own if r.head is not None})
@@ -85,7 +85,7 @@ def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
     found = Map(
         heads, layers, [[r.value if r else math.nan for r in line] for line in cells], low, high,
         Axis("layer", ticks=ticks_of(layers), down=True), colour_bar(low, high, values), signed=low < 0,
-        told=() if many else [[telling(r) if r else None for r in line] for line in cells],
+        told=() if many else [[tell(r) if r else None for r in line] for line in cells],
         pattern=Hover("{z:.4g}", "  layer {y} head {x}"), digits=4 if many else 0,
         apart=max(len(layers), len(heads)) <= GAP_UNTIL,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head
@@ -113,8 +113,8 @@ class HeadsOverSteps:
 
 def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told) -> HeadsOverSteps | None:
     """The maps of a section along the steps, a line of cells a head; None without rows of heads."""
-    asked = [m for m in (*MAPS.get(family, ()), *ALONG.get(family, ())) if m not in _AGAIN.get(family, ())]
-    own = rows[rows["head"].notna() & rows["measure"].isin(asked) & rows["kind"].isin(list(KINDS))]
+    asked = MAPS_OVER_STEPS.get(family, ())
+    own = rows[rows["head"].notna() & rows["measure"].isin(list(asked)) & rows["kind"].isin(list(KINDS))]
     own = own[own["value"].map(math.isfinite).astype(bool)]
     if own.empty:
         return None
@@ -128,9 +128,12 @@ def heads_over_steps(rows: pd.DataFrame, family: str, axis: StepAxis, told: Told
         for measure, kind in product(asked, KINDS):
             mine = own[(own["measure"] == measure) & (own["kind"] == kind) & own["layer"].isin(group)]
             if len(mine):
-                title = heading_of(title_of(measure, told), "", kind if several else "")
+                of = kind if several else ""
+                title = heading_of(title_of(measure, told), "", of)
                 low, high = bounds(measure, own.loc[own["measure"].isin(alike(measure)), "value"])
-                panels.append(Panel((measure,), title, "by head", _along_steps(mine, axis, low, high)))
+                panels.append(
+                    Panel((measure,), title, "by head", _along_steps(mine, axis, low, high), kind=of)
+                )
         name = str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}"
         found += [(name, tuple(panels))] if panels else []
     return HeadsOverSteps(tuple(found))

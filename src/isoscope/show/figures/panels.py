@@ -15,7 +15,7 @@ from itertools import cycle, product
 import pandas as pd
 
 from isoscope.show.charts import HEIGHT, LARGE, Axis, Chart
-from isoscope.show.colours import MEASURES, MODELS, Pair, sequence
+from isoscope.show.colours import CURVES, MEASURES, MODELS, Pair, sequence
 from isoscope.show.figures.curves import Dot, curves, range_of, rows_of_dots, telling, wants_log
 from isoscope.show.measures import (
     SCALES,
@@ -46,13 +46,17 @@ _LETTERS = 22  # of a line of a row's name
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart with the measures it shows, its heading, what to know of its scale, and its own colours."""
+    """One chart with the measures it shows, its heading, what to know of its scale, and its own colours.
+
+    `kind` is the kind of attention that it is of, where each has a panel.
+    """
 
     measures: tuple[str, ...]
     heading: str
     remark: str
     chart: Chart
     key: tuple[tuple[str, Pair], ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,10 @@ def figures(rows: pd.DataFrame, family: str, told: Told | None = None) -> Drawn:
     if not readings:
         return Drawn(())
     several = len(palette(whole)) > 1
-    named = _drawn(readings, in_order((r.measure for r in readings), family))
+    named = in_order((r.measure for r in readings), family)
+    named = [m for m in named if how_shown(m).instead not in named]
+    counted = {r.measure for r in readings if r.value or not how_shown(r.measure).says_zero}
+    named = [m for m in named if m in counted] or named  # no count of nothing where there is more
     plan = _plan(readings, family, palette(whole))
     drawn = (_dots if plan.along == "dots" else _curves)(readings, named, plan, told, not several)
     keyed = (several or len(plan.colours) > 1) and not all(panel.key for panel in drawn)
@@ -119,13 +126,6 @@ def palette(readings: Iterable[SiteReading]) -> dict[str, Pair]:
     """The colour of every model that was measured, the same in all figures of a page."""
     names = models(r for r in readings if r.kind in (*PLACES, *ATTENTION, *QUERY_KEY, "training"))
     return dict(zip(names, cycle(MODELS), strict=False))
-
-
-def _drawn(readings: list[SiteReading], named: list[str]) -> list[str]:
-    """Without those that another is drawn instead of, and counts of nothing where there is more."""
-    named = [m for m in named if how_shown(m).instead not in named]
-    counted = {r.measure for r in readings if r.value or not how_shown(r.measure).says_zero}
-    return [m for m in named if m in counted] or named
 
 
 def _plan(readings: list[SiteReading], family: str, colours: dict[str, Pair]) -> Plan:
@@ -174,12 +174,15 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
         if len(group) > 1 and len(plan.shades) < 2 and len(plan.models) <= len(group):  # no more than apart
             labels = {m: label for m, label in TOGETHER[heading].items() if m in group}
             key = dict(zip(labels.values(), cycle(MEASURES), strict=False))
+            key |= {label: pair for label, pair in CURVES.items() if label in key}
             for name, kind in product(plan.models, plan.kinds):
                 shown = [r for r in own if r.model == name and kind in ("", r.kind)]
                 by_measure = {label: [r for r in shown if r.measure == m] for m, label in labels.items()}
                 title = heading_of(heading, "" if lone else name, kind)
                 chart = draw(by_measure, key, apart=APART)
-                drawn += [Panel(tuple(group), title, remark, chart, tuple(key.items()))] if shown else []
+                drawn += (
+                    [Panel(tuple(group), title, remark, chart, tuple(key.items()), kind)] if shown else []
+                )
         elif alone and paired:
             key = dict(zip(unique(KINDS.values()), MEASURES, strict=False))
             for measure in group:
@@ -196,14 +199,14 @@ def _curves(readings: list[SiteReading], named: list[str], plan: Plan, told: Tol
                 chart = draw(by_shade, plan.colours, beside=other, height=height)
                 covered = (measure, *unique(r.measure for r in other))
                 title = heading_of(title_of(measure, told), facet, kind)
-                drawn += [Panel(covered, title, remark, chart)] if shown else []
+                drawn += [Panel(covered, title, remark, chart, kind=kind)] if shown else []
     if not paired:
         return drawn
     if plan.along == "layer":
         ends = min(r.place for r in readings) - 0.5, max(r.place for r in readings) + 0.5
         charts = [replace(one.chart, x=replace(one.chart.across, range=ends)) for one in drawn]
         drawn = [replace(one, chart=chart) for one, chart in zip(drawn, charts, strict=True)]
-    return sorted(drawn, key=lambda panel: not panel.heading.endswith(tuple(KINDS.values())))  # side by side
+    return sorted(drawn, key=lambda panel: not panel.kind)  # side by side
 
 
 def _dots(readings: list[SiteReading], named: list[str], plan: Plan, told: Told, lone: bool) -> list[Panel]:

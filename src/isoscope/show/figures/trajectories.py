@@ -111,7 +111,8 @@ def _map(own: Sequence[SiteReading], sites: list[int], axis: StepAxis, places: D
     low, high = (min(found), max(found)) if log or min(found) < 0 else (0.0, max(found) or 1.0)
     if not log and low < 0:
         low, high = -max(-low, high), max(-low, high)
-    names = [places.names.get(place, str(place)).removeprefix("layer ") for place in sites]
+    numbers = {r.place: str(r.layer) for r in own if r.layer is not None}
+    names = [numbers.get(place) or places.names.get(place, str(place)) for place in sites]
     return Map(
         [axis.at(step) for step in axis.steps], names, cells, low, high if high > low else low + 1,
         Axis("layer", ticks=[(name, name) for name in spaced(names, 6)], down=True),

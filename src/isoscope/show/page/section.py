@@ -9,6 +9,7 @@ import pandas as pd
 
 from isoscope.show.charts import Chart
 from isoscope.show.colours import Pair
+from isoscope.show.figures import anatomy
 from isoscope.show.figures.albums import Album, Line
 from isoscope.show.figures.clouds import album
 from isoscope.show.figures.comparison import scatter
@@ -22,14 +23,14 @@ from isoscope.show.page.training import Training, along_steps, live_panels, mark
 from isoscope.show.readings import ATTENTION, PLACES, QUERY_KEY, read, unique
 from isoscope.show.say.course import changed, rows_while_whole
 from isoscope.show.say.words import CLAIM, LIVE, sentences
+from isoscope.sites import parts
 
 WEIGHED: dict[str, Callable[[str], bool]] = {
     "query_key": lambda kind: kind in QUERY_KEY,
     "vocabulary": lambda kind: kind in vocabulary.VOCABULARY,
-    "norm": lambda kind: kind == "norm" or kind.startswith("norm_"),
+    "norm": lambda kind: parts(kind)[0] == "norm",
 }
 """The sections on weights, and whether a kind of site is in each: they are made of sites, not of measures."""
-_SHOWN = {"vocabulary": vocabulary.MEASURES, "norm": norms.SHOWN}  # measures of other families
 _ALONG = (*PLACES, *ATTENTION, "training")
 """Where a family is followed; weights, which have the same measures, have sections of their own."""
 _EXPLAINED = ("formula", "says", "misleads", "null", "range", "interval", "source")
@@ -115,6 +116,9 @@ def panel_of(measure: str, told: Told, chart: Chart, remark: str = "") -> Panel:
 def section_of(rows: pd.DataFrame, told: Told, points: pd.DataFrame | None, family: str) -> Section | None:
     """The section of a family along the layers; None where none of its measures can be drawn."""
     made = scatter(rows) if family == "comparison" else figures(rows, family, told)
+    if family == "anatomy of attention":
+        curved = (panel for panel in made.panels if panel.measures[0] not in anatomy.DRAWN)
+        made = replace(made, panels=(*anatomy.panels(rows, told), *curved))
     mapped = maps(rows, family, told)
     shown, covered = _measures(rows, family, told)
     if not (made.panels or mapped) or not covered:
@@ -167,7 +171,7 @@ def weight_sections(
         own = rows[rows["kind"].isin(kinds)]
         if not own["value"].notna().any():
             continue
-        shown = (*FAMILIES[family].measures, *_SHOWN.get(family, ()))
+        shown = (*FAMILIES[family].measures, *FAMILIES[family].others)
         measures = in_order((m for m in map(str, own["measure"].drop_duplicates()) if m in shown), family)
         if family == "vocabulary":
             own = rows[rows["kind"].isin([*kinds, *vocabulary.HIDDEN])]
@@ -194,9 +198,7 @@ def _localisation(
     drawn = figures(rows, "query_key", here)  # whatever family the run tells: the section is of the site
     small = []
     for panel in drawn.panels:
-        called = "other heads" if panel.measures[0] == "softmax_agreement" else "random W"
-        remark = panel.remark.replace("random weights", called).replace(" ", "\N{NO-BREAK SPACE}")
-        # short and in one line, so that panels side by side look alike
+        remark = panel.remark.replace(" ", "\N{NO-BREAK SPACE}")  # in one line: side by side they look alike
         covered = panel.measures[0] in {shown.measures[0] for shown in mapped}
         small += [] if covered else [replace(panel, remark=remark)]
     large = planes.planes(rows, length if isinstance(length, int) else None)

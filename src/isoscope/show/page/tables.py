@@ -59,15 +59,12 @@ def notes(rows: pd.DataFrame, facts: Mapping[str, Mapping[str, object]]) -> list
         for text in notes_of(known):
             units.setdefault(str(text), []).append(unit)
     every = len(facts)
-    return [
-        *((text, "" if every == 1 or len(on) == every else _few(on)) for text, on in units.items()),
-        *((text, _on(group)) for text, group in grouped.items()),
-    ]
-
-
-def _on(group: list[SiteReading]) -> str:
-    at = f" at {len(steps(group))} steps" if len(steps(group)) > 1 else ""
-    return f"{_few(unique(r.measure for r in group))} in {where(group)}{at} of {_few(models(group))}"
+    told = [(text, "" if every == 1 or len(on) == every else _few(on)) for text, on in units.items()]
+    for text, group in grouped.items():
+        at = f" at {len(steps(group))} steps" if len(steps(group)) > 1 else ""
+        names, places = _few(unique(r.measure for r in group)), where(group)
+        told.append((text, f"{names} in {places}{at} of {_few(models(group))}"))
+    return told
 
 
 def _few(names: list[str]) -> str:

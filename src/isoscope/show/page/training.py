@@ -17,27 +17,15 @@ from isoscope.show.charts import Alarm
 from isoscope.show.figures.panels import Panel, figures, heading_of
 from isoscope.show.figures.step_axis import StepAxis, spaced, step_axis
 from isoscope.show.figures.trajectories import LARGE, Depths, depths, trajectory
-from isoscope.show.measures import FAMILIES, Told, family_of, how_shown, in_order, title_of
-from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read, unique
+from isoscope.show.measures import ALARMED, FAMILIES, Family, Told, family_of, how_shown, in_order, title_of
+from isoscope.show.readings import ATTENTION, PLACES, SiteReading, read
 from isoscope.show.say import course
 from isoscope.show.say.words import CLAIM, LIVE
 
-KINDS_OF_RUN = ("training", "demo")
+KIND = "training"  # of the runs of a Monitor
 _FOLLOWED = (CLAIM, *FAMILIES["health"].measures)
 """What the headline and the notes follow through all steps, beside the loop's own numbers."""
-_DRAWN_ANYWAY = ("largest_score",)  # an alarm reads it
-_FIRST = {"drift in attention": "drift_share"}  # what an alarm reads stands before its consequences
 _MOST_PROFILES = 6
-_MAPPED = {"training": 0, "directions": 1}
-"""So many measures of a family are drawn large, with a map; two unless stated here."""
-_LIVE = ("normalised_entropy", "mean_cosine_between")
-_GRADIENTS = ("query_gradient_share", "key_gradient_share")
-NEEDS = {
-    "not_a_number": course.NOT_FINITE, "entropy_collapse": ("normalised_entropy",),
-    "rank_collapse": ("rank_residual",), "score_growth": ("largest_score",),
-    "drift_takes_over": ("drift_share",),
-}  # fmt: skip
-"""The measures that an alarm reads, by the name of its function; any of them will do."""
 _Kind = TypeVar("_Kind")
 
 
@@ -50,15 +38,6 @@ class Raised:
     site: str
     words: str
     times: int = 1
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A step with the words of what began there; `new` where an alarm went off that had not before."""
-
-    step: int
-    words: tuple[str, ...]
-    new: bool
 
 
 @dataclass(frozen=True)
@@ -79,14 +58,14 @@ class Watch:
         return f"No alarm went off at {looks}."
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
-        """One for each step at which something began."""
+    def marks(self) -> tuple[Alarm, ...]:
+        """One for each step at which something began; a line under it where that had not gone off before."""
         begun: dict[int, list[Raised]] = {}
         for alarm in self.told:
             begun.setdefault(alarm.step, []).append(alarm)
         first = {alarm.name: alarm.step for alarm in reversed(self.told)}
         return tuple(
-            Mark(step, tuple(alarm.words for alarm in alarms), any(first[a.name] == step for a in alarms))
+            Alarm(step, tuple(alarm.words for alarm in alarms), any(first[a.name] == step for a in alarms))
             for step, alarms in begun.items()
         )
 
@@ -118,7 +97,7 @@ class Training:
         return own[own["step"] == self.axis.steps[-1]]
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[Alarm, ...]:
         """The steps at which alarms began."""
         return () if self.watch is None else self.watch.marks
 
@@ -156,41 +135,44 @@ def probed(rows: pd.DataFrame) -> pd.DataFrame:
 def is_training(run: Run, rows: pd.DataFrame, looks: int = 2) -> bool:
     """Whether the run is of one model that was measured at this many steps or more while it trained."""
     own = probed(rows)
-    return run.kind in KINDS_OF_RUN and own["model"].nunique() == 1 and own["step"].nunique() >= looks
+    return run.kind == KIND and own["model"].nunique() == 1 and own["step"].nunique() >= looks
+
+
+def training_of(run: Run, rows: pd.DataFrame, facts: course.Facts) -> Training | None:
+    """The training that a run is of; None where it is of none."""
+    return training(rows, facts, run.measures) if is_training(run, rows) else None
 
 
 def training(rows: pd.DataFrame, facts: course.Facts, told: Told, axis: StepAxis | None = None) -> Training:
     """Settle the steps that are drawn, which are those of `axis` where one is given, and read their sites."""
     own = probed(rows)
     live, on_watch = rows[rows["revision"].isin([LIVE])], watch(own, facts)
-    begun = (m.step for m in on_watch.marks) if on_watch else ()
+    begun = (int(m.x) for m in on_watch.marks) if on_watch else ()
     axis = axis or step_axis(own["step"].dropna().astype(int), begun)
     every, own = own[own["head"].isna()], own[own["step"].isin(axis.steps)]
     readings = read(own[own["head"].isna()])
-    spoken, places = _spoken(every, axis), depths(readings)
+    # the steps drawn, the last whole one, and all steps of what is followed from step to step: other
+    # sentences speak of the last step, and without this a run of 1,000 looks takes 37 s in place of 7
+    steps = {*axis.steps, course.rows_while_whole(every)["step"].max()}
+    followed = every["measure"].isin(_FOLLOWED) | (every["kind"] == "training")
+    spoken, places = every[followed | every["step"].isin(steps)], depths(readings)
     loop = {str(m): says for found in recorded(facts, "explained", dict) for m, says in found.items()}
     return Training(own, every, spoken, live, readings, axis, places, on_watch, {**loop, **told})
 
 
-def _spoken(every: pd.DataFrame, axis: StepAxis) -> pd.DataFrame:
-    """The steps drawn, the last whole one, and all steps of what is followed from step to step.
-
-    Other sentences speak of the last step. Without this a run of 1,000 looks takes 37 s in place of 7.
-    """
-    steps = {*axis.steps, course.rows_while_whole(every)["step"].max()}
-    followed = every["measure"].isin(_FOLLOWED) | (every["kind"] == "training")
-    return every[followed | every["step"].isin(steps)]
-
-
 def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list[Panel]]:
-    """The measures that are drawn, and their large and small panels."""
+    """The measures that are drawn, of several forms of a thing one; and their large and small panels."""
     kinds = ("training",) if family == "training" else (*PLACES, *ATTENTION)
     by_measure: dict[str, list[SiteReading]] = {}
     for r in of.readings:
         if r.kind in kinds and family_of(r.measure, of.told) == family:
             by_measure.setdefault(r.measure, []).append(r)
-    named = sorted(_drawn(by_measure, family), key=lambda m: m != _FIRST.get(family))
-    wide = [m for m in named if how_shown(m).beside not in named][: _MAPPED.get(family, 2)]
+    how = FAMILIES.get(family, Family("", ""))
+    found = [m for m, own in by_measure.items() if any(r.known for r in own)]
+    found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in by_measure[m] if r.known)]
+    drawn = [m for m in in_order(found, family) if how_shown(m).instead not in found or how_shown(m).alarm]
+    named = sorted(drawn, key=lambda m: m != how.first)
+    wide = [m for m in named if how_shown(m).beside not in named][: how.wide]
     panels: dict[bool, list[Panel]] = {True: [], False: []}
     for measure in named:
         own, mapped = by_measure[measure], measure in wide
@@ -203,13 +185,6 @@ def along_steps(of: Training, family: str) -> tuple[list[str], list[Panel], list
     return named, panels[True], panels[False]
 
 
-def _drawn(there: Mapping[str, list[SiteReading]], family: str) -> list[str]:
-    """The measures that are drawn, in order: without values none, and one of several forms of a thing."""
-    found = [m for m, own in there.items() if any(r.known for r in own)]
-    found = [m for m in found if not how_shown(m).says_zero or any(r.value for r in there[m] if r.known)]
-    return [m for m in in_order(found, family) if how_shown(m).instead not in found or m in _DRAWN_ANYWAY]
-
-
 def step_panel(
     own: Sequence[SiteReading], axis: StepAxis, places: Depths, told: Told, *, mapped: bool, kind: str = ""
 ) -> Panel:
@@ -218,7 +193,7 @@ def step_panel(
     chart = trajectory(own, axis, places, mapped=mapped)
     null = f"dashed: {how_shown(measure).null}" if how_shown(measure).null else ""
     title = heading_of(title_of(measure, told), "", kind)
-    return Panel((measure,), title, ", ".join(filter(None, [null, chart.remark])), chart)
+    return Panel((measure,), title, ", ".join(filter(None, [null, chart.remark])), chart, kind=kind)
 
 
 def profile(of: Training, measure: str) -> Panel | None:
@@ -243,7 +218,7 @@ def live_panels(of: Training) -> list[Panel]:
     axis = step_axis(r.step for r in readings if r.step is not None)
     own = [r for r in readings if r.step in axis.steps]
     panels = []
-    for measure in (*unique(r.measure for r in own if r.measure in _GRADIENTS), *_LIVE):
+    for measure in (*FAMILIES[LIVE].measures, *FAMILIES[LIVE].others):
         shown = [r for r in own if r.measure == measure and r.kind in (*PLACES, *ATTENTION)]
         if any(r.known for r in shown):
             panels.append(step_panel(shown, axis, of.places, of.told, mapped=False))
@@ -254,7 +229,13 @@ def watch(rows: pd.DataFrame, facts: course.Facts) -> Watch | None:
     """What the alarms of a run said; None where it had none and nothing went wrong."""
     bad = rows[rows["measure"].isin(course.NOT_FINITE) & (rows["value"] > 0) & rows["head"].isna()]
     told: dict[tuple[str, str], Raised] = {}
-    for alarm in sorted(_alarms(facts), key=lambda alarm: alarm.step):
+    raised = [
+        Raised(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))
+        for listed in recorded(facts, "alarms", list, tuple)
+        for one in listed
+        if isinstance(one, Mapping) and {"name", "step", "site", "words"} <= one.keys()
+    ]
+    for alarm in sorted(raised, key=lambda alarm: alarm.step):
         before = told.setdefault((alarm.name, alarm.site), replace(alarm, times=0))
         times = before.times + 1
         if alarm.name == "not_finite":  # it is recorded only while its beginning is among the recent steps
@@ -272,30 +253,21 @@ def watch(rows: pd.DataFrame, facts: course.Facts) -> Watch | None:
     if not told and not watched:
         return None
     measured = set(rows["measure"].drop_duplicates())
-    off = {name for name in watched if name in NEEDS and measured.isdisjoint(NEEDS[name])}
+    off = {name for name in watched if name in ALARMED and measured.isdisjoint(ALARMED[name])}
     return Watch(
         tuple(sorted(told.values(), key=lambda alarm: alarm.step)),
         tuple(words for name, words in watched.items() if name not in off),
-        tuple(f"{watched[name]} ({NEEDS[name][0]} was not measured)" for name in watched if name in off),
+        tuple(f"{watched[name]} ({ALARMED[name][0]} was not measured)" for name in watched if name in off),
         rows["step"].nunique(),
     )
 
 
-def marked(panel: Panel, axis: StepAxis, marks: Iterable[Mark]) -> Panel:
-    """The panel with a mark above each step at which an alarm began; a line under those that are new."""
-    alarms = [Alarm(axis.at(one.step), one.words, one.new) for one in marks]
+def marked(panel: Panel, axis: StepAxis, marks: Iterable[Alarm]) -> Panel:
+    """The panel with these marks, each above its step."""
+    alarms = [replace(one, x=axis.at(int(one.x))) for one in marks]
     return replace(panel, chart=replace(panel.chart, alarms=[*panel.chart.alarms, *alarms]))
 
 
 def recorded(facts: course.Facts, name: str, *kinds: type[_Kind]) -> list[_Kind]:
     """What the units recorded under a name, where it is of one of these types."""
     return [listed for known in facts.values() if isinstance(listed := known.get(name), kinds)]
-
-
-def _alarms(facts: course.Facts) -> list[Raised]:
-    return [
-        Raised(str(one["name"]), int(one["step"]), str(one["site"]), str(one["words"]))
-        for listed in recorded(facts, "alarms", list, tuple)
-        for one in listed
-        if isinstance(one, Mapping) and {"name", "step", "site", "words"} <= one.keys()
-    ]

@@ -1,4 +1,6 @@
-"""The sentences on attention: how much of it is the mean query, and how queries and keys lie.
+"""The sentences on attention: what sharpens it, how much is the mean query, how queries and keys lie.
+
+A part of the scores leads where the interval of its lead over the second part lies above 0.
 
 The sink is carried by the mean query only where all three say so, each at the end of its interval that is
 least in favour: the sink as it is, without the mean query, and without a random vector of the same length.
@@ -7,10 +9,14 @@ least in favour: the sink as it is, without the mean query, and without a random
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 
-from isoscope.formatting import plain, short, spread, two
-from isoscope.show.readings import SiteReading, numbered, of
-from isoscope.show.say.shapes import capital, percent, ranged
+from isoscope.formatting import capital, listed, plain, short, spread, two
+from isoscope.results.paired import paired
+from isoscope.show.measures import ANATOMY
+from isoscope.show.readings import SiteReading, numbered, of, unique
+from isoscope.show.say.shapes import percent, ranged
 
 WELL_ABOVE = 3.0  # a sink takes at least this many times the attention that chance gives one key,
 LEAST_SINK = 0.05  # and exceeds chance by at least this share of the attention
@@ -19,6 +25,56 @@ KEPT = 0.5  # the sink stays where at least this part of what was above chance i
 STILL = 0.25  # the control stays where it moves less than this part of what subtracting the mean query does
 CLEAN = 0.2  # a cross term further from 0 is reported: the drift share is then no clean split
 TIMES_CHANCE = 2.0  # a drift share of less than this many times its null is not in the headline
+NEARLY_EVEN = 0.95  # attention whose normalised entropy may exceed this is nearly even: a threshold of ours
+_KIND = "attention_kind"
+_FROM = {
+    "position": "preferred places and distances", "key": "keys that every query favours",
+    "query position": "each query’s own preferred places",
+    "content": "the match of a query’s content with a key’s",
+}  # fmt: skip
+
+
+def anatomy(found: list[SiteReading]) -> list[str]:
+    """Which part of the scores makes most of their variance, in layers and heads, and what makes sinks."""
+    groups, out = _by_part(found), [_leading(found)]
+    if mixed := groups.get("mixed"):
+        out.append(f"In {numbered(mixed)} the largest share is indistinguishable from the second.")
+    if even := groups.get("even"):
+        entropy = _span(found, "normalised_entropy", even)
+        out.append(f"Attention is nearly even in {numbered(even)} (normalised entropy {entropy}).")
+    if bare := [r for r in of(found, _KIND) if not r.known]:
+        out.append(f"No shares are reported in {numbered(bare)} ({listed(unique(r.note for r in bare))}).")
+    heads = Counter(r.tag for r in found if r.measure == _KIND and r.head is not None and r.bounded)
+    said = [f"{'no part' if tag == 'mixed' else tag} leads in {n}" for tag, n in heads.most_common()]
+    out += [f"Of {heads.total()} heads, {listed(said)}."] if said else []
+    return [*filter(None, out), *_sinks(found, {"key": _FROM["key"], "position_and_key": "position and key"})]
+
+
+def _by_part(found: list[SiteReading]) -> dict[str, list[SiteReading]]:
+    """Layers by the part that leads, or "mixed", "even" where attention nearly is, or "" with no interval."""
+    entropies = {r.site: r.high if r.bounded else r.value for r in of(found, "normalised_entropy")}
+    groups: dict[str, list[SiteReading]] = {}
+    for r in of(found, _KIND):
+        part = "even" if entropies.get(r.site, 0.0) >= NEARLY_EVEN else r.tag if r.above(0.0) else "mixed"
+        groups.setdefault(part if r.bounded else "", []).append(r)
+    return groups
+
+
+def _leading(found: list[SiteReading]) -> str:
+    """The parts that lead and where, with their shares; content is told where it does not lead."""
+    groups = _by_part(found)
+    led = [r for part in ANATOMY for r in groups.get(part, ())]
+    said = []
+    for part in ANATOMY:
+        if own := groups.get(part):
+            where = f" in {numbered(own)}" if len(groups) > 1 else ""
+            said.append(f"{_FROM[part]}{where} ({part} share {_span(found, ANATOMY[part], own)})")
+    less = (
+        "" if "content" in groups else f"; content makes {_span(found, 'content_share', led)}" if led else ""
+    )
+    cross = [one for one in led if (r := _at(found, "anatomy_cross_term", one)) and abs(r.value) > CLEAN]
+    less += f"; cross terms are large in {numbered(cross)}, so no clean split" if cross else ""
+    return f"The largest part of what sharpens attention comes from {listed(said)}{less}." if led else ""
 
 
 def drift(found: list[SiteReading]) -> list[str]:
@@ -29,18 +85,26 @@ def drift(found: list[SiteReading]) -> list[str]:
         aside = [f"95 % interval {percent(top.low)} to {percent(top.high)}"] if top.bounded else []
         aside += [f"chance {percent(top.null)}"] if math.isfinite(top.null) else []
         out += [f"{capital(_share(found, shares, aside))}.", *_without(found, top)]
-    carried, stays = find_sinks(found)
-    if carried:
-        ends = "", "_without_drift", "_without_random"
-        whole, left, control = (_span(found, end, carried) for end in ends)
-        chance = spread([r.null for r in carried], lambda value: short(value, 2))
-        out.append(
-            f"The sink of {numbered(carried)} is carried by the mean query: the first token takes {whole}, "
-            f"without the mean query {left} (chance {chance}), without a random vector {control}."
-        )
+    return [*out, *_sinks(found, {"drift": "the mean query"})]
+
+
+def _sinks(found: list[SiteReading], parts: Mapping[str, str]) -> list[str]:
+    """The first of these parts of scores that carries the sink of a layer, and where it stays without all."""
+    out, before, stays, suffix, what = [], list[SiteReading](), list[SiteReading](), "", ""
+    for suffix, what in parts.items():
+        carried, stays = find_sinks(found, suffix)
+        if carried := [r for r in carried if r not in before]:
+            ends = "", f"_without_{suffix}", "_without_random"
+            whole, left, control = (_span(found, f"sink_mass{end}", carried) for end in ends)
+            chance = spread([r.null for r in carried], lambda value: short(value, 2))
+            out.append(
+                f"The sink of {numbered(carried)} is carried by {what}: the first token takes {whole}, "
+                f"without {what} {left} (chance {chance}), without a random vector {control}."
+            )
+        before += carried
     if stays:
-        values = f"{_span(found, '_without_drift', stays)} of {_span(found, '', stays)}"
-        out.append(f"In {numbered(stays)} most of the sink stays without the mean query ({values}).")
+        values = f"{_span(found, f'sink_mass_without_{suffix}', stays)} of {_span(found, 'sink_mass', stays)}"
+        out.append(f"In {numbered(stays)} most of the sink stays without {what} ({values}).")
     return out
 
 
@@ -63,7 +127,8 @@ def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
         return []
     old, new = two(whole.value, without.value)
     verb = "rises" if without.value > whole.value else "falls"
-    change = f"{verb} from {old} to {new}" if without.apart(whole) else f"is {new}, with it {old}"
+    changes = paired(whole, without).excludes(0)
+    change = f"{verb} from {old} to {new}" if changes else f"is {new}, with it {old}"
     text = f"Without the mean query the normalised entropy there {change}"
     if random:
         moves = abs(random.value - whole.value) > STILL * abs(without.value - whole.value)
@@ -72,19 +137,19 @@ def _without(found: list[SiteReading], top: SiteReading) -> list[str]:
     return [f"{text}."]
 
 
-def find_sinks(found: list[SiteReading]) -> tuple[list[SiteReading], list[SiteReading]]:
-    """The layers whose sink the mean query carries, and those where it stays; neither without intervals."""
+def find_sinks(found: list[SiteReading], part: str = "drift") -> tuple[list[SiteReading], list[SiteReading]]:
+    """The layers whose sink this part carries, and those where it stays; neither without intervals."""
     carried, stays = [], []
     for sink in of(found, "sink_mass"):
-        without, random = (_at(found, f"sink_mass_without_{what}", sink) for what in ("drift", "random"))
+        without, random = (_at(found, f"sink_mass_without_{what}", sink) for what in (part, "random"))
         if not (without and random and sink.bounded and without.bounded and random.bounded):
             continue
-        if not sink.low - sink.null > max(LEAST_SINK, (WELL_ABOVE - 1) * sink.null):
+        if not sink.above(sink.null + max(LEAST_SINK, (WELL_ABOVE - 1) * sink.null)):
             continue
-        excess = sink.value - sink.null
-        if without.high - sink.null <= LEFT * excess and random.low - sink.null >= KEPT * excess:
+        left, kept = (sink.null + some * (sink.value - sink.null) for some in (LEFT, KEPT))
+        if without.below(left) and random.above(kept):
             carried.append(sink)
-        elif without.low - sink.null >= KEPT * excess:
+        elif without.above(kept):
             stays.append(sink)
     return carried, stays
 
@@ -93,7 +158,7 @@ def same_side(found: list[SiteReading]) -> list[str]:
     """Whether queries and keys drift to the same side, by heads or else on average."""
     heads = [r for r in found if r.measure == "query_key_cosine" and r.head is not None and r.bounded]
     if heads:
-        along, against = sum(r.low > 0 for r in heads), sum(r.high < 0 for r in heads)
+        along, against = sum(r.above(0) for r in heads), sum(r.below(0) for r in heads)
         sides = f"the same side in {along} of {len(heads)} heads, to opposite sides in {against}"
         return [f"The mean query and the mean key point to {sides}."]
     cosines = of(found, "query_key_cosine")
@@ -105,14 +170,16 @@ def in_brief(readings: list[SiteReading]) -> str:
     """The sentence of the headline on the attention of one model at one step; empty where none is due."""
     found = [r for r in readings if r.kind == "attention" and r.head is None and r.known]
     shares = [r for r in of(found, "drift_share") if r.value > TIMES_CHANCE * r.null]
-    carried = find_sinks(found)[0]
-    parts = [_share(found, shares, [])] if shares else []
+    carried, dissected = find_sinks(found)[0], of(found, _KIND)
+    parts = [_share(found, shares, [])] if shares and not dissected else []
+    if of(found, "normalised_entropy") and (lead := _leading(found)):
+        parts = [lead.removesuffix(".")]
     parts += [f"the sink of {numbered(carried)} is carried by the mean query"] if carried else []
     return f"{capital('; '.join(parts))}." if parts else ""
 
 
-def _span(found: list[SiteReading], end: str, sinks: list[SiteReading]) -> str:
-    return spread([r.value for sink in sinks if (r := _at(found, f"sink_mass{end}", sink))], plain)
+def _span(found: list[SiteReading], measure: str, beside: list[SiteReading]) -> str:
+    return spread([r.value for one in beside if (r := _at(found, measure, one))], plain)
 
 
 def _at(found: list[SiteReading], measure: str, beside: SiteReading) -> SiteReading | None:

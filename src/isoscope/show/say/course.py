@@ -1,6 +1,8 @@
 """The course of a training run: how measures changed, where it broke, and what looking at it took.
 
-Two steps differ where their intervals do not overlap; without intervals nothing is claimed about chance.
+Two steps differ where the 95 % interval of the change does not contain 0. It is paired where both steps read
+the same inputs, and widened for the number of comparisons (Bonferroni): sites, and steps for a turn. Without
+intervals nothing is claimed about chance.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from isoscope.formatting import spread, two
+from isoscope.results.paired import PAIRED, UNPAIRED, paired
+from isoscope.results.units import step_of
 from isoscope.show.readings import ATTENTION, SiteReading, steps
 from isoscope.show.say.shapes import places
 
@@ -35,10 +39,26 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
     first, last = steps(found)[0], steps(found)[-1]
     whose = f" of {of}" if of else ""
     span = f"From step {first:,} to step {last:,}{whose} the {name}" if spanned else f"The {name}"
+    return f"{span} {_moved(pairs)}{_turn(found, pairs)}."
+
+
+def against(found: list[SiteReading], one: str, other: str, name: str) -> str:
+    """The sentence on how two models differ at the sites of both; empty unless their inputs are the same."""
+    mine = {r.site: r for r in found if r.model == one and r.known and r.head is None}
+    pairs = [(mine[r.site], r) for r in found if r.model == other and r.known and r.site in mine]
+    if not pairs or any(paired(a, b).tag != PAIRED for a, b in pairs):
+        return ""
+    return f"Over the same inputs, from {one} to {other} the {name} {_moved(pairs)}."
+
+
+def _moved(pairs: list[Pair]) -> str:
+    """Where readings rose, where they fell and where neither is known, as the verb of a sentence."""
     old, new = (spread([pair[at].value for pair in pairs]) for at in (0, 1))
-    rose, fell = [(a, b) for a, b in pairs if b.over(a)], [(a, b) for a, b in pairs if a.over(b)]
-    still = [b for a, b in pairs if not b.apart(a)]
-    if not all(a.bounded and b.bounded for a, b in pairs):
+    changes = [paired(a, b, len(pairs)) for a, b in pairs]
+    both = list(zip(pairs, changes, strict=True))
+    rose, fell = [p for p, by in both if by.above(0)], [p for p, by in both if by.below(0)]
+    still = [b for (_, b), by in both if not by.excludes(0)]
+    if not all(by.bounded for by in changes):
         text = f"went from {old} to {new} (without intervals)"
     elif not rose and not fell:
         text = f"shows no change distinguishable from chance: {old}, then {new}"
@@ -46,7 +66,8 @@ def changed(found: list[SiteReading], name: str, *, spanned: bool = True, of: st
         moves = (_move(verb, group, len(pairs)) for verb, group in (("rose", rose), ("fell", fell)) if group)
         text = " and ".join(moves)
         text += f"; in {places(still)} no change is distinguishable from chance" if still else ""
-    return f"{span} {text}{_turn(found, pairs)}."
+    loose = any(by.tag == UNPAIRED for by in changes)
+    return f"{text} (intervals not paired)" if loose else text
 
 
 def _pairs(found: list[SiteReading]) -> list[Pair]:
@@ -72,11 +93,12 @@ def _move(verb: str, group: list[Pair], sites: int) -> str:
 def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
     """The farthest peak or low on the way, where it is distinguishable from both ends."""
     turns, both = [], {a.site: (a, b) for a, b in pairs}
+    looks = 2 * len(pairs) * max(1, len(steps(found)) - 2)
     for r in found:
         a, b = both.get(r.site, (r, r))
         room = TURN * (abs(b.value - a.value) or abs(a.value))
         over, under = r.value - max(a.value, b.value), min(a.value, b.value) - r.value
-        if max(over, under) > room and all(_apart(r, end) for end in (a, b)):
+        if max(over, under) > room and all(_apart(r, end, looks) for end in (a, b)):
             turns.append((max(over, under), "a peak" if over > under else "a low", r))
     if not turns:
         return ""
@@ -85,9 +107,9 @@ def _turn(found: list[SiteReading], pairs: list[Pair]) -> str:
     return f"; on the way it had {what} of {r.number}{place} at step {r.step:,}"
 
 
-def _apart(one: SiteReading, other: SiteReading) -> bool:
-    """Whether intervals do not overlap; where neither has one, numbers are all there is."""
-    return one.apart(other) or not (one.bounded or other.bounded)
+def _apart(one: SiteReading, other: SiteReading, looks: int) -> bool:
+    """Whether two readings differ, as one of `looks`; without any interval the numbers decide."""
+    return paired(one, other, looks).excludes(0) or not (one.bounded or other.bounded)
 
 
 def first_not_finite(readings: Iterable[SiteReading]) -> SiteReading | None:
@@ -143,9 +165,9 @@ def told_once(facts: Facts) -> dict[str, dict[str, object]]:
 
 
 def _step(unit: str) -> float:
-    """The step of a unit by its name, as a number: as text, "step 1000000" stands before "step 999999"."""
-    number = unit.rpartition(" ")[2]
-    return int(number) if number.isdecimal() else inf
+    """The step of a unit, by which units are put in order; those without one come last."""
+    step = step_of(unit)
+    return inf if step is None else step
 
 
 def notes_of(known: Mapping[str, object]) -> list[object]:

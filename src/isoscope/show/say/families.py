@@ -1,6 +1,7 @@
 """The sentences of each family, from readings that have a value; of several steps those of the last.
 
-Two frequency bands differ where their intervals do not overlap, as with steps.
+Two frequency bands differ where the interval of their difference leaves 0 out, widened for as many
+sites as the sentence compares.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isoscope.formatting import listed
+from isoscope.formatting import capital, listed
+from isoscope.results.paired import paired
 from isoscope.show.measures import COSINE_BY_FREQUENCY, DRIFT_BY_FREQUENCY, TOGETHER
 from isoscope.show.readings import ATTENTION, PLACES, SiteReading, ends, models, of, steps, unique, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.shapes import MOST_NAMED, Line, capital, lowered, one_end, ranged
+from isoscope.show.say.shapes import MOST_NAMED, Line, lowered, one_end, ranged
 
 MOST_TOLD = 3  # the number of models that have a sentence; the figure shows the others
 _ISOTROPIC, _CHANCE = "; an isotropic cloud has {null}", "; chance gives {null}"
@@ -75,10 +77,12 @@ def _bands(found: list[SiteReading], verb: str, labels: dict[str, str]) -> str:
         return ""
     (one, mine), (two, other) = (bands[end] for end in (0, -1))
     pairs = [(mine[site], other[site]) for site in mine if site in other]
+    over = [(a, b) for a, b in pairs if paired(b, a, len(pairs)).above(0)]
+    under = [(b, a) for a, b in pairs if paired(b, a, len(pairs)).below(0)]
     parts = []
     for who, than, group in (
-        (one, two, [(a, b) for a, b in pairs if a.over(b)]),
-        (two, one, [(b, a) for a, b in pairs if b.over(a)]),
+        (one, two, over),
+        (two, one, under),
     ):
         if group:
             a, b = max(group, key=lambda pair: pair[0].value - pair[1].value)
@@ -181,6 +185,7 @@ FAMILIES = {
     "directions": Family((("mean_cosine_between", "mean_cosine"),)),
     "drift": Family(("relative_drift",)),
     "spectrum": Family((("participation_ratio_split", "participation_ratio"), "top_share")),
+    "anatomy of attention": Family((attention.anatomy,), ATTENTION, split=True),
     "attention": Family(("normalised_entropy", "sink_mass"), ATTENTION, split=True),
     "drift in attention": Family((attention.drift,), ATTENTION, split=True),
     "queries": Family(

@@ -41,10 +41,10 @@ class Line:
 
 def ranged(found: list[SiteReading]) -> str:
     """The range of values and where its ends are; one value where both are written alike."""
-    top, low = ends(found)
-    if len(found) == 1 or low.number == top.number:
-        return low.measured
-    return f"{low.measured} in {places([low])} to {top.brief} in {places([top])}"
+    most, least = ends(found)
+    if len(found) == 1 or least.number == most.number:
+        return least.measured
+    return f"{least.measured} in {places([least])} to {most.brief} in {places([most])}"
 
 
 def one_end(end: SiteReading, words: str, found: Sequence[SiteReading]) -> str:
@@ -78,11 +78,6 @@ def graded(cosine: float) -> str:
 def percent(value: float) -> str:
     """A share as a sentence has it: two digits."""
     return f"{short(100 * value, 2)} %"
-
-
-def capital(text: str) -> str:
-    """The text with a capital first letter, as a sentence begins."""
-    return text[:1].upper() + text[1:]
 
 
 def lowered(text: str) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from isoscope.formatting import listed, plain, short, spread, two
+from isoscope.formatting import capital, listed, plain, short, spread, two
+from isoscope.results.paired import paired
 from isoscope.show.readings import SiteReading, numbered, of
 from isoscope.show.regimes import LOCALISED, REGIMES, UNDECIDED, regime_of
-from isoscope.show.say.shapes import STRONG, WEAK, capital, graded
+from isoscope.show.say.shapes import STRONG, WEAK, graded
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form
 
 LEAST = 0.01  # a mean cosine of a vocabulary nearer to that of random directions is not called anisotropic
 WALK = 0.5  # inputs whose spread grows slower than s^½ are nearer to standing still than to a random walk
@@ -74,7 +76,7 @@ def _place(name: str, heads: list[SiteReading], number: int) -> str:
 
 def _stands(slope: SiteReading) -> bool:
     """Whether inputs are nearer to standing still than to a walk: for the whole interval, if there is one."""
-    return (slope.high if slope.bounded else slope.value) < WALK
+    return slope.below(WALK) if slope.bounded else slope.value < WALK
 
 
 def localisation(found: list[SiteReading]) -> list[str]:
@@ -126,8 +128,8 @@ def vocabulary(found: list[SiteReading]) -> list[str]:
     out = []
     for kind, name in _VOCABULARIES.items():
         if cosine := at(found, "mean_cosine", kind):
-            forms = {"centred": "_centred", "without its top directions": "_without_top"}
-            rest = {how: at(found, "mean_cosine", kind + form) for how, form in forms.items()}
+            forms = {"centred": CENTRED, "without its top directions": WITHOUT_TOP}
+            rest = {how: at(found, "mean_cosine", of_form(kind, form)) for how, form in forms.items()}
             left = "".join(f", {how} {plain(r.value)}" for how, r in rest.items() if r)
             numbers = f"{plain(cosine.value)}{left}; random directions have {plain(cosine.chance)}"
             out.append(f"The {name} is {grade(cosine)}: mean cosine {numbers}.")
@@ -154,14 +156,14 @@ def stages(found: list[SiteReading]) -> list[str]:
         if before and after:
             middle = f", {plain(scaled.value)} after × γ" if scaled else ""
             text = f"The {name} is {plain(before.value)} before the norm{middle} and {plain(after.value)}"
-            out.append(f"{text} after{'' if before.apart(after) else ' (indistinguishable)'}.")
+            out.append(f"{text} after{'' if paired(before, after).excludes(0) else ' (indistinguishable)'}.")
     return out
 
 
 def _bias(found: list[SiteReading]) -> str:
     """What β does, where the intervals show it, else how it lies to the vocabulary, where that is clear."""
     scaled, after = (at(found, "relative_drift", f"norm_{stage}") for stage in ("scaled", "output"))
-    if scaled and after and scaled.apart(after):
+    if scaled and after and paired(scaled, after).excludes(0):
         old, new = two(scaled.value, after.value)
         return f"The final norm’s β takes the relative drift from {old} to {new}."
     along = at(found, "bias_vocabulary_cosine", "norm")

@@ -9,12 +9,12 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from isoscope.formatting import listed, plain, spread
+from isoscope.formatting import capital, listed, plain, spread
 from isoscope.show.readings import PLACES, SiteReading, at_last, ends, models, of, read, steps, where
 from isoscope.show.say import attention, weights
-from isoscope.show.say.course import changed, first_not_finite, not_finite, while_whole
+from isoscope.show.say.course import against, changed, first_not_finite, not_finite, while_whole
 from isoscope.show.say.families import said_of
-from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, capital, graded, lowered
+from isoscope.show.say.shapes import GRADES, MOST_NAMED, STRONG, WEAK, graded, lowered
 
 CLAIM = "mean_cosine_between"
 LIVE = "live"
@@ -25,7 +25,9 @@ SCALE_OF_WORDS = (
     "direction all vectors share outweighs everything else in them. "
     f"Weakly: it lies above 0 but begins under {WEAK}. "
     "Where the interval does not lie above the null, or is missing, nothing is claimed. "
-    "Two steps differ where their intervals do not overlap."
+    "Two steps differ where the 95 % interval of the change does not contain 0. Where both steps read the "
+    "same inputs, the interval is paired: groups of sequences are left out of both at once. It is widened "
+    "for the number of sites compared (Bonferroni)."
 )
 _SUBJECT = "mean cosine between sequences"
 
@@ -68,7 +70,7 @@ def _clouds(claimed: list[SiteReading]) -> str:
 
 def sentences(rows: pd.DataFrame, family: str) -> str:
     """One or two plain sentences for the figures of a family; empty where there is nothing to say."""
-    return said_of(family, [r for r in read(rows) if r.known])
+    return said_of(family, [r for r in read(rows) if r.known or r.measure == "attention_kind"])
 
 
 def grade(reading: SiteReading) -> str:
@@ -79,7 +81,7 @@ def grade(reading: SiteReading) -> str:
     """
     if not reading.bounded:
         return "unsure"
-    return "untold" if reading.low <= reading.chance else graded(reading.low)
+    return graded(reading.low) if reading.above(reading.chance) else "untold"
 
 
 _UNCLAIMED = {"untold": "indistinguishable from chance", "unsure": "no interval, so nothing is claimed"}
@@ -118,7 +120,10 @@ def _models(found: list[SiteReading]) -> str:
     if len(names) > MOST_NAMED:
         top, low = ends(highest)
         said = f"{_top(low)} to {_top(top)} ({len(names)} models)"
-    return f"{the} {_SUBJECT} is {said}; an isotropic cloud has {plain(highest[0].chance)}."
+    last = [r for name in names for r in at_last([r for r in found if r.model == name])]
+    told = [against(last, names[0], name, _SUBJECT) for name in names[1:MOST_NAMED]]
+    text = f"{the} {_SUBJECT} is {said}; an isotropic cloud has {plain(highest[0].chance)}."
+    return " ".join([text, *filter(None, told)])
 
 
 def _top(top: SiteReading) -> str:

@@ -30,6 +30,7 @@ from markupsafe import Markup
 from isoscope.errors import IsoscopeError
 from isoscope.results.row import COLUMNS
 from isoscope.results.store import read_unit
+from isoscope.results.units import step_of
 from isoscope.show.draw.plotly.charts import carried, library
 from isoscope.show.page.markup import asset, content_policy, script_digest, templates
 from isoscope.show.say.words import CLAIM
@@ -177,7 +178,9 @@ class Watch:
             what = text if isinstance(reason, IsoscopeError) else f"{type(reason).__name__}: {text}"
             self._look = replace(self._look, trouble=f"newer rows cannot be shown: {what}", drawing=False)
             return False
-        self._look = Look(page, max(when for name, _, when in there if name.startswith("rows/")) / 1e9)
+        self._look = Look(
+            page, max(when for name, _, when in there if Path(name).parent.name == "rows") / 1e9
+        )
         return True
 
     def _come(self) -> str:
@@ -230,12 +233,7 @@ def state(run: Path) -> State:
 
 def newest_file(rows: Path) -> tuple[float, Path] | None:
     """The file of rows that came last, and when, in seconds; None where there is none."""
-    with os.scandir(rows) as entries:
-        found = [(e.stat().st_mtime_ns / 1e9, e.name) for e in entries if e.name.endswith(".parquet")]
-    if not found:
-        return None
-    when, name = max(found)
-    return when, rows / name
+    return max(((file.stat().st_mtime_ns / 1e9, file) for file in rows.glob("*.parquet")), default=None)
 
 
 def told_of(file: Path) -> str:
@@ -247,17 +245,17 @@ def told_of(file: Path) -> str:
     cosines = own.loc[own["measure"] == CLAIM, "value"]
     parts += [f"mean cosine up to {cosines.max():.3g}"] if len(cosines) else []
     steps, unit = table["step"].dropna().unique(), str(known["unit"])
-    unit = f"step {int(steps[0]):,}" if len(steps) == 1 and unit.startswith("step ") else unit
+    unit = f"step {steps[0]:,}" if len(steps) == 1 and step_of(unit) == steps[0] else unit
     return f"{unit} has come{': ' if parts else ''}{', '.join(parts)}"
 
 
 def wanting(run: Path, there: State) -> str:
     """What is waited for; empty where there is a run with rows."""
-    names = [name for name, _, _ in there]
+    files = [Path(name) for name, _, _ in there]
     lacking = (
         "the folder is not there" if not run.is_dir()
-        else "it has no run.json" if "run.json" not in names
-        else "it has no rows" if not any(name.startswith("rows/") for name in names)
+        else "it has no run.json" if Path("run.json") not in files
+        else "it has no rows" if not any(file.parent.name == "rows" for file in files)
         else ""
     )  # fmt: skip
     return f"waiting for {run}: {lacking}" if lacking else ""

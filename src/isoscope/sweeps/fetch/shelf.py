@@ -1,12 +1,10 @@
 """A shelf for checkpoints from the hub: downloaded ahead of use, removed after it, within a disk budget.
 
-Room is reserved before a download begins, for all of it, in whole blocks of the disk and with what the
-library writes beside, so that the folder never exceeds the budget. What is in use is never removed; what lies
-ready and was not asked for yet gives way to what is asked for. A folder that is whole has a note in it,
-written last: the next sweep takes such folders up and removes the others.
-
-Decided here: one thread downloads, in the order of asking; a shelf belongs to one process at a time, held by
-a lock that ends with the process; and nothing in a folder that is no shelf is ever removed.
+Room is reserved before a download begins, in whole blocks of the disk, so that the folder never exceeds the
+budget. What is in use is never removed; what lies ready gives way to what is asked for. A folder that is
+whole has a note in it, written last: the next sweep takes such folders up and removes the others. Decided
+here: one thread downloads, in the order of asking; a shelf belongs to one process, by a lock that ends with
+it; nothing in a folder that is no shelf is ever removed.
 """
 
 from __future__ import annotations
@@ -52,13 +50,8 @@ class _Place:
 class Shelf:
     """A folder that holds at most `budget` bytes of checkpoints; use it as a context, from any thread.
 
-    `plan` is the order in which they will be asked for: `ahead` of them are downloaded before they are.
-
-        with Shelf(folder, 50 * 10**9, plan) as shelf:
-            for checkpoint in plan:
-                path = shelf.fetch(checkpoint)
-                …
-                shelf.done(checkpoint)
+    `plan` is the order in which `fetch` will be asked for them, each until `done`: `ahead` of them are
+    downloaded before they are.
     """
 
     def __init__(self, folder: Path, budget: int, plan: Sequence[Checkpoint] = (), *, ahead: int = 1) -> None:
@@ -167,10 +160,15 @@ class Shelf:
             try:
                 if key not in self._listings:
                     self._listings[key] = _listed(checkpoint, self.budget)
-                else:
-                    self._bring(key, checkpoint)
+                    continue
+                _download(checkpoint.address, self._listings[key], self._path(key), lambda: self._closed)
+                with self._changed:
+                    self._places[key].ready = True
+                    self._changed.notify_all()
             except Exception as reason:  # noqa: BLE001  whatever it is, it is for the one who asks
                 with self._changed:
+                    if key in self._places:
+                        self._remove(key)
                     self._failed[key] = reason
                     self._changed.notify_all()
 
@@ -197,17 +195,6 @@ class Shelf:
         if room <= self._free():
             self._places[key] = _Place(room)
         return key in self._places
-
-    def _bring(self, key: str, checkpoint: Checkpoint) -> None:
-        try:
-            _download(checkpoint.address, self._listings[key], self._path(key), lambda: self._closed)
-        except BaseException:
-            with self._changed:
-                self._remove(key)
-            raise
-        with self._changed:
-            self._places[key].ready = True
-            self._changed.notify_all()
 
     def _is_ready(self, key: str) -> bool:
         return key in self._places and self._places[key].ready

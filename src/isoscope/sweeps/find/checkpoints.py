@@ -1,16 +1,14 @@
 """A trajectory: the checkpoints of one training, in the order of their steps.
 
-A checkpoint is a folder with a config or weights in it (`checkpoint-500/`, sharded or not), or a single file
-of weights (`step_500.pt`, `step-000064.safetensors`). What a folder holds beside them, the state of an
-optimiser or the shards of one model, is none. A folder that is called a checkpoint and is empty is one all
-the same: that it cannot be measured is to be said, not passed over.
+A checkpoint is a folder with a config or weights (`checkpoint-500/`, also where it is empty), or a file of
+weights (`step_500.pt`), but no state of an optimiser and no shard.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,10 +72,7 @@ def _number(written: str, thousands: str) -> int:
 
 
 def in_folder(folder: str | Path, *, config: str | None = None) -> list[Checkpoint]:
-    """The checkpoints in a folder, or in the folder `checkpoints` in it, by their steps.
-
-    Of two files that differ in their suffix, safetensors are taken. Those that tell no step come last.
-    """
+    """The checkpoints in a folder, or in its folder `checkpoints`, by step, safetensors preferred."""
     place = Path(folder)
     if not place.is_dir():
         raise IsoscopeError(f"no folder '{folder}': give a folder of checkpoints, or a hub id.")
@@ -116,16 +111,11 @@ def _folders(place: Path) -> list[Checkpoint]:
 
 
 def _files(place: Path, config: str | None, taken: Collection[str]) -> list[Checkpoint]:
-    """Single files, one of each stem; none that belong to one model in this folder, or to no model.
-
-    They are called by their stem, and with their suffix where a folder has that name.
-    """
+    """Single files, one of each stem, called by it; with their suffix where a folder has that name."""
     by_stem: dict[str, Path] = {}
-    for suffix in SUFFIXES:
-        for file in sorted(place.glob(f"*{suffix}")):
-            counts = not file.name.startswith(".") and file.is_file()
-            if counts and not _OF_NO_MODEL.search(file.stem) and not _OF_ONE_MODEL.match(file.stem):
-                by_stem.setdefault(file.stem, file)
+    for file in _weights(place):
+        if file.is_file() and not _OF_ONE_MODEL.match(file.stem):
+            by_stem.setdefault(file.stem, file)
     return [
         Checkpoint(file.name if stem in taken else stem, step_in(stem), str(file), config=config)
         for stem, file in by_stem.items()
@@ -134,14 +124,15 @@ def _files(place: Path, config: str | None, taken: Collection[str]) -> list[Chec
 
 def _is_model(folder: Path) -> bool:
     """Whether a folder is meant to hold a model, whole or not."""
-    weights = (
-        file for suffix in SUFFIXES for file in folder.glob(f"*{suffix}") if not file.name.startswith(".")
-    )
-    return (
-        (folder / "config.json").exists()
-        or any(folder.glob("*.index.json"))
-        or any(not _OF_NO_MODEL.search(file.stem) for file in weights)
-    )
+    return (folder / "config.json").exists() or any(folder.glob("*.index.json")) or any(_weights(folder))
+
+
+def _weights(folder: Path) -> Iterator[Path]:
+    """What is called as files of a model's weights are, by suffix and name."""
+    for suffix in SUFFIXES:
+        for file in sorted(folder.glob(f"*{suffix}")):
+            if not file.name.startswith(".") and not _OF_NO_MODEL.search(file.stem):
+                yield file
 
 
 def _trained(folder: Path) -> int | None:

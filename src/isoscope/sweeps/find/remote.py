@@ -1,8 +1,7 @@
 """Checkpoints that are revisions of a model on the hub: which there are, and what the hub says of them.
 
-The hub keeps a hash of every file, so that twins are found before anything large is downloaded. Of a
-checkpoint only what measuring needs is looked at: its config, its weights in the best format that is there,
-its tokenizer.
+Its hashes tell twins before anything large is downloaded. Of a checkpoint only what measuring needs is looked
+at: its config, its weights in the best format that is there, its tokenizer.
 """
 
 from __future__ import annotations
@@ -55,11 +54,12 @@ class Listing:
 
 
 def revisions(address: str, pattern: str | None = None) -> list[Checkpoint]:
-    """The checkpoints of a hub model: the revisions of a pattern, or else all its branches and tags.
+    """The checkpoints of a hub model by step: the revisions of a pattern, or all its branches and tags."""
+    from huggingface_hub import HfApi
 
-    By their steps. A revision that is not there is an error, before anything is measured.
-    """
-    known = _known(address)
+    with asking(address, None):
+        refs = HfApi().list_repo_refs(address)
+    known = {each.name: each.target_commit for each in [*refs.branches, *refs.tags]}
     names = list(known) if pattern is None else expand(pattern)
     missing = [name for name in names if name not in known and not _COMMIT.fullmatch(name)]
     if missing:
@@ -124,14 +124,15 @@ def _weights(files: Mapping[str, File]) -> tuple[list[File], str]:
         return [files[found]], ""
     stem, suffix = found.removesuffix(".index.json").rsplit(".", 1)
     shards = [name for name in files if re.fullmatch(rf"{stem}-\d+-of-\d+\.{suffix}", name)]
-    lost = _lost(shards)
     if not shards:
         return [], f"there is {found} and none of the shards that it names."
+    fault, lost = "", _lost(shards)
     if lost:
-        what = f"the shard {lost[0]} is" if len(lost) == 1 else f"{len(lost)} shards are"
-        first = "" if len(lost) == 1 else f", first {lost[0]}"
-        return [files[name] for name in shards], f"{what} missing{first}."
-    return [files[name] for name in shards], ""
+        one = len(lost) == 1
+        fault = (
+            f"the shard {lost[0]} is missing." if one else f"{len(lost)} shards are missing, first {lost[0]}."
+        )
+    return [files[name] for name in shards], fault
 
 
 def _lost(shards: Iterable[str]) -> list[str]:
@@ -165,25 +166,13 @@ def _settings(address: str, found: Listing) -> tuple[str, Settings, str]:
     return _configs[address, config.hash]
 
 
-def _known(address: str) -> dict[str, str]:
-    """Branches and tags, and the commit of each."""
-    from huggingface_hub import HfApi
-
-    with asking(address, None):
-        refs = HfApi().list_repo_refs(address)
-    return {each.name: each.target_commit for each in [*refs.branches, *refs.tags]}
-
-
 def _no_revision(address: str, missing: list[str], asked: int, known: Iterable[str]) -> IsoscopeError:
     there = in_order(Checkpoint(name, step_in(name), "") for name in known)
     names = [each.name for each in there]
-    first, several = missing[0], len(missing) > 1
-    near = _nearest(first, there)
-    what = (
-        f"{len(missing)} of the {asked} revisions that were asked for, first" if several else "the revision"
-    )
+    first, near, half = missing[0], _nearest(missing[0], there), _SHOWN // 2
+    several = f"{len(missing)} of the {asked} revisions that were asked for, first"
+    what = several if len(missing) > 1 else "the revision"
     guess = f"; did you mean '{near}'?" if near else "."
-    half = _SHOWN // 2
     shown = names if len(names) <= _SHOWN else [*names[:half], "…", *names[-half:]]
     return IsoscopeError(
         f"the model '{address}' lacks {what} '{first}'{guess} It has {len(names)}: {', '.join(shown)}."

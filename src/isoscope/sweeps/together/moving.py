@@ -16,15 +16,13 @@ import torch
 from numpy.typing import NDArray
 
 from isoscope.geometry.clouds import AXES, Axes, pull, random_axes
-from isoscope.results.points import Points, points_frame
+from isoscope.results.points import Points, moving, points_frame
 from isoscope.results.trajectory import Trajectory, thinned
 from isoscope.sites import Site
 from isoscope.sweeps.work.samples import Head, read_heads
 
 STEPS = 24  # that a picture moves through
 HEADS = 16  # that have one: those whose mean query and mean key are largest and most parallel at the end
-PREFIX = "steps "
-"""Before the name of the axes, in the name of a picture: "steps shared"."""
 
 Array = NDArray[np.float64]
 
@@ -62,8 +60,8 @@ def _of_head(site: Site, head: int, steps: Mapping[int, Head]) -> Iterator[Point
         for step, each in steps.items():
             for series, vectors in (("query", each.query), ("key", each.key)):
                 x, y = (vectors.astype(np.float64) @ axes).T.tolist()
-                yield Points(PREFIX + how, site.kind, site.layer, head, f"{series} {step}", x, y)
-        yield Points(PREFIX + how, site.kind, site.layer, head, "share", [share[0]], [share[1]])
+                yield Points(moving(how), site.kind, site.layer, head, moving(series, step), x, y)
+        yield Points(moving(how), site.kind, site.layer, head, "share", [share[0]], [share[1]])
 
 
 def fitted(steps: list[Head], how: Axes, seed: int = 0) -> tuple[Array, Array]:

@@ -1,11 +1,9 @@
 """What a checkpoint is, told from its files without making the model.
 
-One pass over the tensors, mapped into memory, each byte read once: a digest of all of them, one of each part
-(a layer, or a tensor outside the layers), how many numbers are not finite, and a sketch, `PLACES` weights
-from the same places in every checkpoint of a training. The digests know names, shapes, types and bytes, and
-neither files nor their order, so that a checkpoint is the same in one file and in ten shards.
-
-What cannot be read is a fault in one sentence, never an exception: a sweep tells it and goes on.
+One pass over the tensors, each byte read once: a digest of all of them, one of each part (a layer, or a
+tensor outside the layers), how many numbers are not finite, and a sketch, `PLACES` weights from the same
+places in every checkpoint of a training. A checkpoint is the same in one file and in ten shards. What cannot
+be read is a fault in one sentence, never an exception.
 """
 
 from __future__ import annotations
@@ -49,8 +47,7 @@ _ADAPTER = "adapter_config.json"  # as PEFT writes it, beside weights that are n
 class Fingerprint:
     """What is known of a checkpoint's weights and config; it travels in the facts of a unit.
 
-    `digest` is empty where the weights cannot be read, `config` where there is none, `sketch` where only the
-    hub's hashes are known. Sketches can be compared where `layout`, the names and shapes, is the same.
+    What is not known is empty. Sketches can be compared where `layout`, the names and shapes, is the same.
     """
 
     digest: str
@@ -91,8 +88,7 @@ def fingerprint(checkpoint: Checkpoint) -> Fingerprint:
     config, settings, fault = settings_in(config_file(checkpoint))
     broken = partial(Fingerprint, "", config, kind=BROKEN, settings=settings)
     try:
-        tensors = _tensors(Path(checkpoint.address))
-        found = _read(tensors)
+        found = _read(_tensors(Path(checkpoint.address)))
     except IsoscopeError as reason:
         return broken(fault=str(reason))
     except Exception as reason:  # noqa: BLE001  whatever a damaged file makes of any library
@@ -142,8 +138,7 @@ def part_of(name: str) -> str:
 def _sketch(tensors: Tensors, there: Mapping[str, tuple[str, int]]) -> tuple[float, ...]:
     """As many numbers of each of up to `_TENSORS` tensors: matrices, where there are any.
 
-    Every tensor counts alike, whatever its size: otherwise the embeddings of words that never come up would
-    be most of it. Norms and biases are left out: many of them do not move.
+    Every tensor counts alike: otherwise embeddings of words that never come up would be most of it.
     """
     matrices = [said for said, (_, axes) in there.items() if axes > 1]
     chosen = sorted(matrices or there, key=lambda said: hashlib.blake2b(said.encode()).digest())[:_TENSORS]
@@ -177,10 +172,9 @@ def _wild_words(wild: Sequence[tuple[str, int, int]]) -> str:
     """The first of the tensors that are not finite: its name, how many are NaN, how many infinite."""
     if not wild:
         return ""
-    name, nan, infinite = wild[0]
-    counted = " and ".join(
-        f"{count:,} {what}" for count, what in ((nan, "NaN"), (infinite, "infinite")) if count
-    )
+    name, *counts = wild[0]
+    each = zip(counts, ("NaN", "infinite"), strict=True)
+    counted = " and ".join(f"{count:,} {what}" for count, what in each if count)
     more = "" if len(wild) == 1 else f", the first of {len(wild)} tensors that are not finite"
     return f"{name} has {counted}{more}."
 

@@ -1,13 +1,10 @@
 """Whether checkpoints are what their names say: twins, wrong order, changed config, damage.
 
-All from fingerprints, before anything is measured. A finding names a checkpoint and says in words what is
-seen; which of two twins has the wrong name nobody can tell from them, so that both are named.
-
-Decided here: weights under step 0 and step 1 may be the same, as a warm-up that begins at a rate of 0 leaves
-them; one without a step (main, best, final) may equal one that has a step, except that main is to be the
-last; a copy under the same step is what it says. Weights that are not finite are alike by having diverged,
-and are no twins. A part (a layer, a shard) is a twin where the two share it and one between them has another:
-what is frozen is the same everywhere.
+All from fingerprints, before anything is measured. Which of two twins has the wrong name nobody can tell, so
+that both are named. Decided here: weights under step 0 and step 1 may be the same, as a warm-up that begins
+at a rate of 0 leaves them; one without a step (main, best, final) may equal one that has a step, except that
+main is to be the last. Weights that are not finite are no twins. A part (a layer, a shard) is a twin where
+the two share it and one between them has another: what is frozen is the same everywhere.
 """
 
 from __future__ import annotations
@@ -41,39 +38,27 @@ class Finding:
 def examine(checkpoints: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> list[Finding]:
     """All that fingerprints, by the checkpoints' names, tell of checkpoints in the order of their steps."""
     known = [each for each in checkpoints if each.name in prints]
-    told: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for checkpoint in known:
-        if prints[checkpoint.name].fault:
-            told[checkpoint.name].append((prints[checkpoint.name].kind, prints[checkpoint.name].fault))
-    for found in (_twins, _shared_parts, _out_of_order, _configs):
-        for checkpoint, kind, words in found(known, prints):
-            told[checkpoint.name].append((kind, words))
-    return [
-        Finding(each.name, each.step, kind, words)
-        for each in known
-        for kind, words in told.get(each.name, ())
-    ]
+    found = [(each, prints[each.name].kind, prints[each.name].fault) for each in known]
+    told = [one for one in found if prints[one[0].name].fault]
+    for seek in (_twins, _shared_parts, _out_of_order, _configs):
+        told += seek(known, prints)
+    place = {each.name: number for number, each in enumerate(known)}
+    told.sort(key=lambda one: place[one[0].name])
+    return [Finding(each.name, each.step, kind, words) for each, kind, words in told]
 
 
 _Told = Iterator[tuple[Checkpoint, str, str]]
 
 
 def _twins(known: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> _Told:
-    sound = [each for each in known if prints[each.name].kind != NOT_FINITE]
-    for alike in _groups(sound, {each.name: prints[each.name].digest for each in sound}):
-        if not _may_be_alike(alike, known):
-            for each in alike:
-                others = [other.name for other in alike if other is not each]
-                yield each, TWIN, f"its weights are the same, bit for bit, as those of {_list(others)}."
-
-
-def _groups(known: Sequence[Checkpoint], digests: Mapping[str, str]) -> list[list[Checkpoint]]:
-    """Checkpoints with the same digest, two or more."""
-    found: defaultdict[str, list[Checkpoint]] = defaultdict(list)
+    by_digest: defaultdict[str, list[Checkpoint]] = defaultdict(list)
     for each in known:
-        if digest := digests.get(each.name):
-            found[digest].append(each)
-    return [alike for alike in found.values() if len(alike) > 1]
+        if prints[each.name].kind != NOT_FINITE and (digest := prints[each.name].digest):
+            by_digest[digest].append(each)
+    for alike in by_digest.values():
+        for each in alike if len(alike) > 1 and not _may_be_alike(alike, known) else ():
+            others = [other.name for other in alike if other is not each]
+            yield each, TWIN, f"its weights are the same, bit for bit, as those of {_list(others)}."
 
 
 def _may_be_alike(alike: Sequence[Checkpoint], known: Sequence[Checkpoint]) -> bool:
@@ -120,13 +105,8 @@ def _out_of_order(known: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]
     if not layouts:
         return
     usual = layouts.most_common(1)[0][0]
-    walk = [
-        each
-        for each in known
-        if each.step is not None
-        and prints[each.name].layout == usual
-        and np.isfinite(prints[each.name].sketch).all()
-    ]
+    alike = (each for each in known if each.step is not None and prints[each.name].layout == usual)
+    walk = [each for each in alike if np.isfinite(prints[each.name].sketch).all()]
     for stray in strays(np.array([prints[each.name].sketch for each in walk])):
         block = walk[stray.first : stray.last + 1]
         around = " and ".join(walk[k].name for k in (stray.first - 1, stray.last + 1) if 0 <= k < len(walk))
@@ -155,13 +135,8 @@ def _configs(known: Sequence[Checkpoint], prints: Mapping[str, Fingerprint]) -> 
             yield each, CONFIG, f"its config is another than most have: {_changes(like, own)}."
     layouts = [each for each in sound if prints[each.name].layout and prints[each.name].config == usual]
     frequent = _most(prints[each.name].layout for each in layouts)
-    for each in layouts:
-        if prints[each.name].layout != frequent:
-            yield (
-                each,
-                CONFIG,
-                "its tensors have other names or shapes than those of most, by the same config.",
-            )
+    other = "its tensors have other names or shapes than those of most, by the same config."
+    yield from ((each, CONFIG, other) for each in layouts if prints[each.name].layout != frequent)
 
 
 def _most(values: Iterable[str]) -> str:

@@ -1,21 +1,17 @@
 """Whether checkpoints lie in the order of their names, told from how far their weights are from each other.
 
-With D(a, b) = ‖w_a − w_b‖² on the places of a sketch, taking i..j out of its place between a = i−1 and
-b = j+1 shortens the path by
-
-    saved = D(a, i) + D(j, b) − D(a, b),    and putting it between k and k+1 lengthens it by
-    costs = D(k, i) + D(j, k+1) − D(k, k+1).
+With D(a, b) = ‖w_a − w_b‖² on the places of a sketch, taking i..j out of its place between a = i−1 and b =
+j+1 saves D(a, i) + D(j, b) − D(a, b) of the path, and putting it between k and k+1 costs D(k, i) + D(j, k+1)
+− D(k, k+1).
 
 A training that drifts has saved < 0, a random walk 0; weights that merely jitter about a place, each by its
-own amount A, have saved = costs = A_i² + A_j² wherever they are put. So a healthy trajectory has
-saved ≤ costs, whatever its warm-up, decay or spacing, and `RATIO` is what noise of a sketch leaves of that. A
-late checkpoint under an early name has saved ≫ costs ≈ 0; two neighbours that were swapped have, by equal
-steps of a walk, 2 against 0.
+own amount A, have saved = costs = A_i² + A_j² wherever they are put. So a healthy trajectory has saved ≤
+costs, and `RATIO` is what noise of a sketch leaves of that. A late checkpoint under an early name has saved ≫
+costs ≈ 0; two neighbours that were swapped have, by equal steps of a walk, 2 against 0.
 
 What cannot be told: a trajectory that is reversed as a whole; the first two or the last two swapped; a swap
-among weights that do not move any more. The first and the last have one neighbour only, and are doubted
-where that one is far off and another is near; weights that alternate from step to step tell nothing. Of
-fewer than `ENOUGH` checkpoints nothing is claimed.
+among weights that do not move any more. The first and the last are doubted where their one neighbour is far
+off and another is near; weights that alternate from step to step tell nothing.
 """
 
 from __future__ import annotations
@@ -88,16 +84,12 @@ def _distances(scaled: Array) -> Array:
 def _alternates(distances: Array) -> bool:
     """Whether the weights go to and fro from checkpoint to checkpoint, as under too large a rate."""
     beside, across = np.diagonal(distances, 1), np.diagonal(distances, 2)
-    if len(across) < 4:
-        return False
-    return bool(np.mean(across < np.minimum(beside[:-1], beside[1:])) >= ALTERNATES)
+    nearer = across < np.minimum(beside[:-1], beside[1:])
+    return len(across) >= 4 and bool(nearer.mean() >= ALTERNATES)
 
 
 def _worst(scaled: Array, distances: Array) -> Stray | None:
-    """What is most out of its place, or None.
-
-    Of the moves that are sure and shorten the path nearly as much as the best, the one of fewest.
-    """
+    """What is most out of its place, or None: of sure moves nearly as good as the best, the one of fewest."""
     moves = _at_an_end(scaled, distances)
     for away, first, last in _doubted(distances):
         gap, costs = _best_gap(distances, first, last)
@@ -115,20 +107,17 @@ def _worst(scaled: Array, distances: Array) -> Stray | None:
     if not moves:
         return None
     most = max(gain for gain, _ in moves)
-    return min(
-        (each for each in moves if each[0] >= NEARLY * most),
-        key=lambda each: (each[1].last - each[1].first, -each[0]),
-    )[1]
+    good = (each for each in moves if each[0] >= NEARLY * most)
+    return min(good, key=lambda each: (each[1].last - each[1].first, -each[0]))[1]
 
 
 def _fewer(distances: Array, first: int, last: int, gap: int) -> Stray:
-    """Which of two blocks is at fault: to move one to its place is to move what lies between past it.
-
-    The fewer; of as many, those without which the path is shorter.
-    """
+    """Which of two blocks is at fault: the fewer; of as many, those without which the path is shorter."""
     blocks = [(first, last), (last + 1, gap) if gap > last else (gap + 1, first - 1)]
     first, last = min(blocks, key=lambda block: (block[1] - block[0], -_saved(distances, *block)))
-    return Stray(first, last, _near(distances, first, last))
+    to_block = distances[first : last + 1].min(0)
+    to_block[first : last + 1] = np.inf
+    return Stray(first, last, int(to_block.argmin()))
 
 
 def _saved(distances: Array, first: int, last: int) -> float:
@@ -163,8 +152,7 @@ def _doubted(distances: Array) -> list[tuple[float, int, int]]:
 def _best_gap(distances: Array, first: int, last: int) -> tuple[int, float]:
     """The k for which first..last fits best between k and k+1, and what it costs there.
 
-    −1 and n−1 are before and after all others, where the one neighbour counts for two: otherwise whatever is
-    far from all would fit there best.
+    −1 and n−1 are before and after all others; the one neighbour counts for two there.
     """
     n = len(distances)
     costs = np.empty(n + 1)
@@ -178,23 +166,14 @@ def _best_gap(distances: Array, first: int, last: int) -> tuple[int, float]:
 def _path(scaled: Array, before: int, first: int, last: int, after: int) -> Array:
     """What a block between two others adds to the path, by piece of the sketch; at an end both are one."""
     before, after = (after, after) if before < 0 else (before, min(after, len(scaled) - 1))
-    return _pieces(
-        (scaled[before] - scaled[first]) ** 2
-        + (scaled[last] - scaled[after]) ** 2
-        - (scaled[before] - scaled[after]) ** 2
-    )
+    pairs = ((before, first), (last, after), (before, after))
+    to, from_, across = ((scaled[one] - scaled[other]) ** 2 for one, other in pairs)
+    return _pieces(to + from_ - across)
 
 
 def _sure(pieces: Array) -> bool:
     """Whether a sum over pieces is above 0 by more than its error."""
     return bool(pieces.sum() > SURE * pieces.std(ddof=1) * len(pieces) ** 0.5)
-
-
-def _near(distances: Array, first: int, last: int) -> int:
-    """The nearest outside the block."""
-    to_block = distances[first : last + 1].min(0)
-    to_block[first : last + 1] = np.inf
-    return int(to_block.argmin())
 
 
 def _at_an_end(scaled: Array, distances: Array) -> list[tuple[float, Stray]]:

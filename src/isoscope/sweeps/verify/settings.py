@@ -1,7 +1,6 @@
 """What a config says, without what may change along a training and change nothing.
 
-Paths, versions and switches of the library are left out, and old spellings are read as new ones: as
-transformers understands a config where it knows its kind.
+Paths, versions and switches of the library are left out; old spellings are read as transformers reads them.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def _settings_of(text: str) -> tuple[str, Settings]:
 def _understood(said: dict[str, Any]) -> Mapping[str, Any]:
     """The config with its defaults, by transformers where it knows the kind; else as it is written.
 
-    Transformers is imported in the turn as well: a thread that comes while another imports it sees half of
-    it, and would take every kind for one that is not known.
+    Transformers is imported in the turn too: a thread that comes while another imports it sees half of it.
     """
     said = {"dtype" if name == "torch_dtype" else name: value for name, value in said.items()}
     if isinstance(said.get("dtype"), str):

@@ -1,15 +1,14 @@
 """What is known of the checkpoints before they are measured, and the marks that it leaves on their rows.
 
-A fingerprint is made once: while the files of a checkpoint have the same names, sizes and times it is read
-from the run folder. Of the hub it is made of the hub's own hashes; a unit that was measured has one of the
-files themselves, which tells more, and is taken instead while the hub says the same of weights and config.
+A fingerprint is read from the run folder while the files are the same. Of the hub it is made of the hub's
+hashes, or is that of the files of a unit that was measured, while the hub says the same of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,14 +17,13 @@ from pathlib import Path
 from isoscope.results import store
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import trajectory
+from isoscope.run.telling import Progress
 from isoscope.sweeps.find.checkpoints import Checkpoint
 from isoscope.sweeps.find.remote import remote_fingerprint
 from isoscope.sweeps.verify.fingerprint import Fingerprint, config_file, fingerprint
 from isoscope.sweeps.verify.integrity import Finding
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.unit import DIGEST
-
-Progress = Callable[[int, int | None], None]
 
 
 def prints_of(
@@ -38,11 +36,9 @@ def prints_of(
 
     found = {}
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        for done, (checkpoint, made) in enumerate(
-            zip(checkpoints, pool.map(one, checkpoints), strict=True), start=1
-        ):
+        for checkpoint, made in zip(checkpoints, pool.map(one, checkpoints), strict=True):
             found[checkpoint.name] = made
-            progress(done, len(checkpoints))
+            progress(len(found), len(checkpoints))
     return found
 
 
@@ -105,19 +101,12 @@ def by_checkpoint(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def mark_anew(folder: RunFolder, checkpoints: Iterable[Checkpoint], findings: Iterable[Finding]) -> None:
-    """Replace the findings kept with units whose checkpoints have other findings now.
-
-    It may take a later checkpoint to see that an earlier one is wrong.
-    """
+    """Replace the findings kept with units: a later checkpoint may show that an earlier one is wrong."""
     there, said = trajectory(folder).facts, by_checkpoint(findings)
     for checkpoint in checkpoints:
-        now = said.get(checkpoint.name, [])
+        marks = [asdict(finding) for finding in said.get(checkpoint.name, [])]
         had = there.get(checkpoint.unit, {}).get("findings")
-        if isinstance(had, list) and had != [asdict(finding) for finding in now]:
-            _replace_marks(folder, checkpoint.unit, now)
-
-
-def _replace_marks(folder: RunFolder, unit: str, findings: Sequence[Finding]) -> None:
-    rows, facts = folder.frame(unit), folder.known(unit)
-    folder.write(unit, rows, {**facts, "findings": [asdict(finding) for finding in findings]})
-    clear_aside(folder, unit)
+        if isinstance(had, list) and had != marks:
+            rows, facts = folder.frame(checkpoint.unit, influence=True), folder.known(checkpoint.unit)
+            folder.write(checkpoint.unit, rows, {**facts, "findings": marks})
+            clear_aside(folder, checkpoint.unit)

@@ -1,7 +1,6 @@
 """What was half written when a sweep was killed, and is taken away when the unit is written again.
 
-A file is written aside, under a hidden name that ends in the number of its process, and renamed. What lies
-aside belongs to nobody where that process is gone, or is this one.
+Its hidden name ends in the number of a process: it is nobody's where that is gone, or is this one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is asked of a sweep's checkpoints, what a worker is given, and what it answers: plain records.
-
-All of them go from process to process by pickle.
-"""
+"""What is asked of checkpoints, what a worker is given and what it answers: records that travel by pickle."""
 
 from __future__ import annotations
 
@@ -58,6 +55,10 @@ class Asked:
     trust_remote_code: bool = False
     threads: int = 1
     opener: Opener | None = None
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """What is asked by these names, as keyword arguments."""
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

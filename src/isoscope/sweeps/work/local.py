@@ -1,9 +1,8 @@
 """Units on this machine: in processes of its own, each computing with the same number of threads.
 
-A thread of this process minds each worker: it takes the next unit, has its files brought where they are not
-here, hands it over and waits. A worker that dies, killed perhaps for want of memory, costs its unit one more
-try in a fresh process; the second death is a row, and the others know nothing of it. What is asked to stop
-stops at once: every file is whole or not there, and the same command goes on.
+A thread of this process minds each worker: it takes the next unit, hands it over and waits. A worker that
+dies costs its unit one more try in a fresh process; the second death is a row. What is asked to stop stops at
+once: every file is whole or not there, and the same command goes on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Units as tasks of Ray: the same function, on a cluster that runs or on one that is started here.
 
-A task has as many CPUs as a unit has threads, and a share of a GPU where one is asked for. Where a worker or
-its node dies Ray runs the task again, `RETRIES` times; then it is a failed row, as on one machine. Tasks
-write their unit to the run folder, which all nodes must see under the same path. Decided here: Ray is
-imported when it is asked for, sends nothing to its makers and starts no dashboard.
+A task has as many CPUs as a unit has threads, and a share of a GPU where one is asked for. Where it dies Ray
+runs it again, `RETRIES` times; then it is a failed row. All nodes must see the run folder under the same
+path. Ray is imported when it is asked for, sends nothing to its makers and starts no dashboard.
 """
 
 from __future__ import annotations
@@ -58,11 +57,8 @@ def ray_slots(
 
 
 def _connect(ray: Any, address: str | None, workers: int | None, threads: int) -> None:
-    own = (
-        {}
-        if address
-        else {"num_cpus": (workers or os.cpu_count() or 1) * threads, "include_dashboard": False}
-    )
+    many = (workers or os.cpu_count() or 1) * threads
+    own = {} if address else {"num_cpus": many, "include_dashboard": False}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as reason:
@@ -92,7 +88,10 @@ def _slot(ray: Any, task: Any) -> Slot:
         try:
             answer = ray.get(held[0])
         except ray.exceptions.RayTaskError as reason:
-            raise _cause(reason) from reason
+            inner = getattr(reason, "cause", None)
+            if isinstance(inner, IsoscopeError):
+                raise inner from reason
+            raise IsoscopeError(f"a task of Ray: {first_line(reason)}.") from reason
         except ray.exceptions.RayError as reason:
             if stopped:
                 raise Stopped from reason
@@ -121,10 +120,3 @@ def _task(job: Job, place: str) -> Outcome:
     from isoscope.sweeps.work.unit import measure_one
 
     return measure_one(job)
-
-
-def _cause(reason: Any) -> IsoscopeError:
-    inner = getattr(reason, "cause", None)
-    return (
-        inner if isinstance(inner, IsoscopeError) else IsoscopeError(f"a task of Ray: {first_line(reason)}.")
-    )

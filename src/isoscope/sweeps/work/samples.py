@@ -1,16 +1,13 @@
 """What a checkpoint keeps so that it can be held against others: how a few hundred positions lie.
 
 Of the first layer, the middle one, the last and the output: the products XXᵀ of the centred vectors of the
-`SIZE` positions whose hashes are smallest, scaled to a mean square of 1, those of different positions only,
-each once. Linear CKA needs no more; products are as many for a wide model as for a narrow one (half a
-megabyte a checkpoint; the vectors of 154 checkpoints of a model of 5,120 dimensions would take 3 GB). The
+`SIZE` positions whose hashes are smallest, scaled to a mean square of 1, each pair once. Linear CKA needs no
+more, and they are as many for a wide model as for a narrow one. Of some heads, the same ones at every
+checkpoint, the queries and keys themselves, so that pictures of all steps can stand on one pair of axes. The
 same data give the same positions at every checkpoint.
 
-Of some heads, the same ones at every checkpoint, the queries and keys themselves, so that pictures of all
-steps can stand on one pair of axes.
-
-The file is `samples/<as its file of rows>.safetensors`, written before the rows: samples without rows are of
-a unit that was broken off, and do not count.
+The file is `samples/<as its file of rows>.safetensors`, written before the rows: samples without rows do not
+count.
 """
 
 from __future__ import annotations
@@ -72,11 +69,7 @@ class Head:
 
 
 def keep_sample(folder: RunFolder, unit: str, observation: Observation) -> None:
-    """Keep the sample of one checkpoint beside its rows, whole or not at all.
-
-    Nothing is kept where the observation has no sample of its layers and no queries: that depends on the
-    measures that were asked for.
-    """
+    """Keep the sample of one checkpoint beside its rows, whole; nothing where its measures have none."""
     held = dict(_layers(observation)) | dict(_heads(observation))
     if held:
         (folder.path / "samples").mkdir(exist_ok=True)
@@ -85,25 +78,14 @@ def keep_sample(folder: RunFolder, unit: str, observation: Observation) -> None:
 
 def read_samples(folder: RunFolder, unit: str) -> dict[Site, Sample]:
     """The samples of one checkpoint by site; empty where it has none."""
-    found = {}
-    with_places = _read(sample_file(folder, unit), "layers/")
-    for name in with_places:
-        site, part = name.removeprefix("layers/").rsplit("/", 1)
-        if part == "places":
-            found[_site(site)] = Sample(with_places[name], with_places[f"layers/{site}/products"])
-    return found
+    each = _read(folder, unit, "layers", "places", "products")
+    return {_site(site): Sample(*parts) for (site,), parts in each}
 
 
 def read_heads(folder: RunFolder, unit: str) -> dict[tuple[Site, int], Head]:
     """The queries and keys of one checkpoint by site and head; empty where it has none."""
-    found = {}
-    there = _read(sample_file(folder, unit), "heads/")
-    for name in there:
-        site, number, part = name.removeprefix("heads/").rsplit("/", 2)
-        if part == "query":
-            key = there[f"heads/{site}/{number}/key"]
-            found[_site(site), int(number)] = Head(there[name], key)
-    return found
+    each = _read(folder, unit, "heads", "query", "key")
+    return {(_site(site), int(number)): Head(*parts) for (site, number), parts in each}
 
 
 def sample_file(folder: RunFolder, unit: str) -> Path:
@@ -112,15 +94,11 @@ def sample_file(folder: RunFolder, unit: str) -> Path:
 
 
 def _layers(observation: Observation) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    there = {
-        site: cast("Reservoir", kept[Reservoir])
-        for site, kept in observation.records.items()
-        if Reservoir in kept
-    }
+    there = [site for site, kept in observation.records.items() if Reservoir in kept]
     numbered = [site for site in there if site.kind == "layer"]
     ends = [numbered[0], numbered[len(numbered) // 2], numbered[-1]] if numbered else []
     for site in dict.fromkeys([*ends, *(site for site in there if site.kind == "output")]):
-        record = there[site]
+        record = cast("Reservoir", observation.records[site][Reservoir])
         places = record.place[:SIZE].cpu().numpy()
         if len(places) < 2:
             continue
@@ -158,8 +136,7 @@ def _fitting(
     """All heads, or so many as there is room for, evenly: of the same model always the same ones."""
     if not heads:
         return []
-    bytes_ = max(each.query.nbytes + each.key.nbytes for each in found.values())
-    room = max(1, ROOM // max(bytes_, 1))
+    room = max(1, ROOM // max(1, *(each.query.nbytes + each.key.nbytes for each in found.values())))
     if len(heads) <= room:
         return list(heads)
     return [heads[round(i * (len(heads) - 1) / max(room - 1, 1))] for i in range(room)]
@@ -170,12 +147,19 @@ def _site(name: str) -> Site:
     return Site(kind, int(layer) if layer else None)
 
 
-def _read(file: Path, under: str) -> dict[str, NDArray[Any]]:
+def _read(
+    folder: RunFolder, unit: str, under: str, *parts: str
+) -> list[tuple[list[str], list[NDArray[Any]]]]:
+    """The words between `under` and the part in each name, with the tensors of these parts."""
+    file = sample_file(folder, unit)
     if not file.exists():
-        return {}
+        return []
     try:
         with safe_open(file, "numpy") as body:
-            return {name: body.get_tensor(name) for name in body.keys() if name.startswith(under)}  # noqa: SIM118
+            names = [name for name in body.keys() if name.startswith(f"{under}/")]  # noqa: SIM118
+            stems = dict.fromkeys(name.rpartition("/")[0] for name in names)
+            each = [[body.get_tensor(f"{stem}/{part}") for part in parts] for stem in stems]
+            return [(stem.split("/")[1:], found) for stem, found in zip(stems, each, strict=True)]
     except (OSError, SafetensorError) as reason:
         raise IsoscopeError(
             f"cannot read {file}: {reason}. Remove it, and its file of rows, to measure it again."

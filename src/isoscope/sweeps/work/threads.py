@@ -1,7 +1,4 @@
-"""How many threads a unit computes with: the same everywhere, so that its rows are the same everywhere.
-
-A sum over several threads is rounded otherwise than over one, and rows must not say how busy a machine was.
-"""
+"""How many threads a unit computes with: the same everywhere, since a sum over several rounds otherwise."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """One unit of a sweep: one checkpoint is opened, measured, and its rows are kept.
 
-`measure_one` is a plain function of a plain record, so that a process, a Ray task and a loop do the same. It
-writes its own file and answers in a few words. Decided here: a checkpoint that cannot be measured is a row
-too, with its reason; memory that does not suffice is tried again with smaller batches; only a run folder that
-cannot be written to is an error of the sweep.
+`measure_one` is a plain function of a plain record, so that a process, a Ray task and a loop do the same. A
+checkpoint that cannot be measured is a row too, with its reason; without memory enough, smaller batches are
+tried; only a run folder that cannot be written to is an error of the sweep.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from isoscope.data.batch import Batch
 from isoscope.errors import IsoscopeError
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
 from isoscope.models.survey import remembering
 from isoscope.results.reading import Reading
-from isoscope.results.row import Row, frame
+from isoscope.results.row import Row
 from isoscope.results.store import RunFolder, read_run
 from isoscope.run.monitor.own import explained, own_rows
 from isoscope.run.observe.observation import Observation
 from isoscope.run.observe.observe import observe
 from isoscope.run.weigh.weigh import weigh
-from isoscope.run.weigh.weighed import Weighed
 from isoscope.sweeps.verify.fingerprint import fingerprint
 from isoscope.sweeps.work.aside import clear_aside
 from isoscope.sweeps.work.job import Asked, Job, Opened, Outcome
@@ -49,14 +48,13 @@ def measure_one(job: Job) -> Outcome:
     folder, unit, started = read_run(job.folder), job.checkpoint.unit, time.perf_counter()
     with so_many_threads(job.asked.threads):
         try:
-            found = _measured(job, folder)
+            rows, facts, seen = _measured(job, folder)
         except Exception as reason:  # noqa: BLE001  whatever a damaged checkpoint makes of any library
             return fail(job, _sentence(reason), time.perf_counter() - started)
-        rows, facts, seen = found
         seconds = time.perf_counter() - started
         if seen is not None:
             keep_sample(folder, unit, seen)
-        folder.write(unit, frame(rows), {**facts, **_known(job, seconds)})
+        folder.write(unit, rows, {**facts, **_known(job, seconds)})
     clear_aside(folder, unit)
     return Outcome(unit, job.checkpoint.step, seconds, len(rows))
 
@@ -72,10 +70,7 @@ def fail(job: Job, reason: str, seconds: float = 0.0) -> Outcome:
     return Outcome(checkpoint.unit, checkpoint.step, seconds, failed=reason)
 
 
-Found = tuple[list[Row], dict[str, object], Observation | None]
-
-
-def _measured(job: Job, folder: RunFolder) -> Found:
+def _measured(job: Job, folder: RunFolder) -> tuple[list[Row], dict[str, object], Observation | None]:
     """The rows, what is known, and the observation where there was one."""
     asked, run = job.asked, folder.run.id
     opened = None if asked.opener is None else asked.opener(job.checkpoint, asked.device)
@@ -93,7 +88,8 @@ def _measured(job: Job, folder: RunFolder) -> Found:
             rows += own_rows(opened.told, seen, run)
             facts["explained"] = explained(opened.told)
     if asked.what != "measure":
-        weighed = _weighed(job, opened)
+        place, at = (opened.model, {}) if opened is not None else _where(job)
+        weighed = weigh(place, **at, **asked.options("length", "seed"))
         name, step = job.checkpoint.name, job.checkpoint.step
         rows += [replace(row, model=asked.name, revision=name, step=step) for row in weighed.rows(run)]
         facts = {**weighed.facts, **facts}
@@ -104,31 +100,22 @@ def _measured(job: Job, folder: RunFolder) -> Found:
 def _source(job: Job, opened: Opened | None) -> tuple[Model, Callable[[int | None], Any]]:
     """The model as rows call it, and its data in batches of a size (None: as they come)."""
     asked, checkpoint = job.asked, job.checkpoint
+    called: dict[str, Any] = {"name": asked.name, "revision": checkpoint.name, "step": checkpoint.step}
     if opened is not None:
-        return _called(opened.model, job), lambda size: _split(opened.batches, size)
-    found = load(
-        job.place or checkpoint.address,
-        revision=None if job.place else checkpoint.revision or None,
-        device=asked.device,
-        dtype=asked.dtype,
-        config=checkpoint.config,
-        trust_remote_code=asked.trust_remote_code,
-    )
-    return _called(found, job), lambda size: open_data(
-        asked.data,
-        found,
-        limit=asked.limit,
-        max_length=asked.max_length,
-        batch_size=size or asked.batch_size,
-        tokens=asked.tokens,
-        seed=asked.seed,
+        return replace(opened.model, **called), lambda size: _split(opened.batches, size)
+    place, at = _where(job)
+    found = load(place, **at, **asked.options("device", "dtype", "trust_remote_code"))
+    told = asked.options("limit", "max_length", "tokens", "seed")
+    return replace(found, **called), lambda size: open_data(
+        asked.data, found, batch_size=size or asked.batch_size, **told
     )
 
 
-def _called(model: Model, job: Job) -> Model:
-    """A model as rows call it: all checkpoints are one model."""
+def _where(job: Job) -> tuple[str, dict[str, Any]]:
+    """Where a checkpoint is opened, and what else opening it takes: its revision there and its config."""
     checkpoint = job.checkpoint
-    return replace(model, name=job.asked.name, revision=checkpoint.name, step=checkpoint.step)
+    revision = None if job.place else checkpoint.revision or None
+    return job.place or checkpoint.address, {"revision": revision, "config": checkpoint.config}
 
 
 def _observed(
@@ -136,44 +123,23 @@ def _observed(
 ) -> tuple[Observation, list[str]]:
     """The observation; where memory does not suffice, of batches of half the size, down to one."""
     size: int | None = None
+    told = asked.options("measures", "layers", "heads", "counterfactual", "seed", "memory")
     while True:
         data = batches(size)
         try:
             with remembering():
-                seen = observe(
-                    model,
-                    data,
-                    measures=asked.measures,
-                    layers=asked.layers,
-                    heads=asked.heads,
-                    counterfactual=asked.counterfactual,
-                    seed=asked.seed,
-                    memory=asked.memory,
-                )
+                seen = observe(model, data, **told)
         except Exception as reason:
             tried = size or max(map(len, data), default=1)
             if not out_of_memory(reason) or tried == 1:
                 raise
         else:
-            told = f"memory did not suffice for larger batches: it was measured with batches of {size}"
-            return seen, [] if size is None else [told]
+            note = f"memory did not suffice for larger batches: it was measured with batches of {size}"
+            return seen, [] if size is None else [note]
         size = max(1, tried // 2)
         gc.collect()  # what the failed pass held is let go of before the next
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-
-def _weighed(job: Job, opened: Opened | None) -> Weighed:
-    asked, checkpoint = job.asked, job.checkpoint
-    if opened is not None:
-        return weigh(opened.model, length=asked.length, seed=asked.seed)
-    return weigh(
-        job.place or checkpoint.address,
-        revision=None if job.place else checkpoint.revision or None,
-        config=checkpoint.config,
-        length=asked.length,
-        seed=asked.seed,
-    )
 
 
 def out_of_memory(reason: BaseException) -> bool:
@@ -186,12 +152,16 @@ def out_of_memory(reason: BaseException) -> bool:
 
 
 def _split(batches: Sequence[Any], size: int | None) -> list[Any]:
-    """Batches of at most this size, where they are tensors."""
+    """Batches of at most this size, where they are tensors or a `Batch`."""
     if size is None:
         return list(batches)
-    return [
-        part for each in batches for part in (torch.split(each, size) if isinstance(each, Tensor) else [each])
-    ]
+
+    def parts(each: Any) -> Iterable[Any]:
+        if isinstance(each, Batch):
+            return map(each.take, torch.split(torch.arange(len(each)), size))
+        return torch.split(each, size) if isinstance(each, Tensor) else [each]
+
+    return [part for each in batches for part in parts(each)]
 
 
 def _known(job: Job, seconds: float) -> dict[str, object]:

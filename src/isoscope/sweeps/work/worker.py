@@ -1,7 +1,4 @@
-"""A worker of a sweep: a process that is sent units and answers with what became of them.
-
-Nothing heavy is imported here before the number of threads is settled: libraries ask for it once.
-"""
+"""A worker of a sweep: it answers units, and settles its threads before anything heavy is imported."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Where MANTa cuts bytes into blocks: a small transformer with a window says how likely each byte begins one.
 
-Its parameters are those of transformers' Longformer, which the authors use; without global attention that is
-BERT with a window, and so it is written here. Its layers stand beside the stream: what they give is a
-probability, no vector that goes on.
+Its parameters are those of transformers' Longformer, without global attention BERT with a window. Its layers
+stand beside the stream: they give a probability.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from isoscope.models.arch.configs import MantaConfig
 
 EPSILON = 1e-12
 
@@ -44,15 +45,12 @@ class _Added(nn.Module):
         return normed
 
 
-def _named(**parts: nn.Module) -> nn.ModuleDict:
-    return nn.ModuleDict(parts)
-
-
 class _Layer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.attention = _named(self=_SelfAttention(width, heads), output=_Added(width, width))
-        self.intermediate = _named(dense=nn.Linear(width, 4 * width))
+        attends, added = _SelfAttention(width, heads), _Added(width, width)
+        self.attention = nn.ModuleDict({"self": attends, "output": added})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, 4 * width)})
         self.output = _Added(4 * width, width)
 
     def forward(self, x: Tensor, visible: Tensor) -> Tensor:
@@ -64,19 +62,24 @@ class _Layer(nn.Module):
 class LocalTransformer(nn.Module):
     """From embeddings of bytes [b, s, d] to states that know the bytes around them, [b, s, d]."""
 
-    def __init__(self, width: int, layers: int, heads: int, window: int, longest: int) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
+        width, window = config.byte_embedding_dim, config.frontier_predictor_attention_window
+        heads, layers = config.frontier_predictor_num_attention_heads, config.frontier_predictor_num_layers
+        longest = config.max_length_inputs or config.max_length_encoder_decoder
         self.reach = window // 2
         positions = (longest // window + 1) * window + 1  # the first is that of padding
-        self.embeddings = _named(
-            word_embeddings=nn.Embedding(1, width, padding_idx=0),
-            position_embeddings=nn.Embedding(positions, width, padding_idx=0),
-            token_type_embeddings=nn.Embedding(2, width),
-            LayerNorm=nn.LayerNorm(width, eps=EPSILON),
-        )
+        embeddings: dict[str, nn.Module] = {
+            "word_embeddings": nn.Embedding(1, width, padding_idx=0),
+            "position_embeddings": nn.Embedding(positions, width, padding_idx=0),
+            "token_type_embeddings": nn.Embedding(2, width),
+            "LayerNorm": nn.LayerNorm(width, eps=EPSILON),
+        }
+        self.embeddings = nn.ModuleDict(embeddings)
         # No ModuleList: these are no layers of the model, and are not to be found as such (blocks.py).
-        self.encoder = _named(layer=nn.ModuleDict({str(i): _Layer(width, heads) for i in range(layers)}))
-        self.pooler = _named(dense=nn.Linear(width, width))
+        stack = nn.ModuleDict({str(i): _Layer(width, heads) for i in range(layers)})
+        self.encoder = nn.ModuleDict({"layer": stack})
+        self.pooler = nn.ModuleDict({"dense": nn.Linear(width, width)})
 
     def forward(self, embedded: Tensor, attention_mask: Tensor | None) -> Tensor:
         """The states; the mask [b, s] is 1 where there is a byte."""
@@ -96,10 +99,10 @@ class LocalTransformer(nn.Module):
 class FrontierPredictor(nn.Module):
     """How likely each byte begins a block, [b, s]: σ(w·state + b)."""
 
-    def __init__(self, width: int, layers: int, heads: int, window: int, longest: int) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
-        self.local_transformer = LocalTransformer(width, layers, heads, window, longest)
-        self.output_projection = nn.Linear(width, 1)
+        self.local_transformer = LocalTransformer(config)
+        self.output_projection = nn.Linear(config.byte_embedding_dim, 1)
 
     def forward(self, embedded: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The probabilities of bytes [b, s, d]."""

@@ -1,12 +1,10 @@
 """MANTa-LM (Godey et al. 2022): a T5 over blocks of bytes that it learns to form; the decoder reads bytes.
 
 Parameter names and config as in `models/manta/` of github.com/NathanGodey/transformers at 108c43a3 (config
-26f026f7), the last state of what the authors proposed to transformers (pull request 19463). An earlier state,
-0193a9f8 there, has other names for the same weights; `RENAMED` says which. The files on the hub
-(almanach/manta-lm-base) could not be looked at: which of the two they have is not known.
-
-Every sequence has its own number of blocks, and the authors' code takes the largest of a batch for all; fed
-one sequence at a time, as isoscope does, no batch changes a result.
+26f026f7; pull request 19463 of transformers). An earlier state, 0193a9f8, has other names for the same
+weights; `RENAMED` says which. Which of the two the hub's files (almanach/manta-lm-base) have is not known.
+The authors' code takes the largest number of blocks of a batch for all; fed one sequence at a time, as
+isoscope does, no batch changes a result.
 """
 
 from __future__ import annotations
@@ -40,25 +38,9 @@ class MantaEncoder(nn.Module):
 
     def __init__(self, config: MantaConfig) -> None:
         super().__init__()
-        width, kernels = config.byte_embedding_dim, config.pooling_kernel_size
-        self.byte_embeddings = nn.Embedding(config.vocab_size, width)
-        self.frontier_predictor = FrontierPredictor(
-            width,
-            config.frontier_predictor_num_layers,
-            config.frontier_predictor_num_attention_heads,
-            config.frontier_predictor_attention_window,
-            config.max_length_inputs or config.max_length_encoder_decoder,
-        )
-        self.pooler = BlockPooling(
-            width,
-            config.d_model,
-            [(kernels, width)] if isinstance(kernels, int) else kernels,
-            alone=config.pooling_depthwise_convolution,
-            mean=config.pooling_mean_pool,
-            highways=config.pooling_n_highway_layers,
-            regularised=config.pooling_variance_regularization,
-            longest=config.max_length_encoder_decoder,
-        )
+        self.byte_embeddings = nn.Embedding(config.vocab_size, config.byte_embedding_dim)
+        self.frontier_predictor = FrontierPredictor(config)
+        self.pooler = BlockPooling(config)
         self.t5_encoder = T5Stack(_t5(config, config.num_layers, decoder=False))
         self.t5_encoder.embed_tokens = None  # type: ignore[assignment]  # it is given vectors
 

@@ -1,22 +1,18 @@
 """How MANTa turns bytes into vectors of blocks, without ever cutting: every byte belongs a little to each.
 
-The block of byte s is a sum of Bernoulli draws, one for every byte up to s that may begin a block: its mean
-is μ_s = Σ p, its variance σ_s² = Σ p(1−p). The byte's share in block B is softmax_B(−(μ_s − B)²/2σ_s), with σ
-and not σ² below, as the authors have it. A block's vector is the largest over s of the convolution of
-shares ⊙ bytes, or their mean.
+The block of byte s is a sum of Bernoulli draws, one for every byte up to s: its mean is μ_s = Σ p, its
+variance σ_s² = Σ p(1−p). The byte's share in block B is softmax_B(−(μ_s − B)²/2σ_s), with σ as the authors
+have it. A block's vector is the largest over s of the convolution of shares ⊙ bytes, or their mean.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from isoscope.models.arch.configs import MantaConfig
 from isoscope.models.arch.highway import Highway
-
-Kernels = Sequence[Sequence[int]]  # (bytes wide, channels)
 
 
 def shares(frontiers: Tensor, regularised: float) -> Tensor:
@@ -54,36 +50,25 @@ class _Features(nn.Module):
             kernel = self.weight[0, 0, place] if self.alone else self.weight[..., place]
             made = embedded * kernel if self.alone else embedded @ kernel
             ahead = place - before + (after - before)  # one further on for an even kernel, as the authors do
-            total = total + _shifted(share[..., None] * made[:, None], ahead)
+            shared = share[..., None] * made[:, None]
+            padded = functional.pad(shared, (0, 0, max(-ahead, 0), max(ahead, 0)))  # zero beyond the ends
+            total = total + padded[:, :, max(ahead, 0) :][:, :, : shared.shape[2]]
         return total
-
-
-def _shifted(x: Tensor, ahead: int) -> Tensor:
-    """What x [b, B, s, c] is at s + ahead, zero beyond its ends."""
-    moved = functional.pad(x, (0, 0, max(-ahead, 0), max(ahead, 0)))
-    return moved[:, :, max(ahead, 0) : max(ahead, 0) + x.shape[2]]
 
 
 class BlockPooling(nn.Module):
     """From bytes [b, s, d] and where blocks begin [b, s] to the vectors of blocks, [b, B, d_model]."""
 
-    def __init__(
-        self,
-        width: int,
-        output: int,
-        kernels: Kernels,
-        *,
-        alone: bool,
-        mean: bool,
-        highways: int,
-        regularised: float,
-        longest: int,
-    ) -> None:
+    def __init__(self, config: MantaConfig) -> None:
         super().__init__()
+        width, alone = config.byte_embedding_dim, config.pooling_depthwise_convolution
+        asked = config.pooling_kernel_size
+        kernels = [(asked, width)] if isinstance(asked, int) else asked  # bytes wide, channels
         channels = sum(number for _, number in kernels)
-        self.mean, self.regularised, self.longest = mean, regularised, longest
-        self.highway = Highway(channels, highways)
-        self.out_projection = nn.Linear(channels, output)
+        self.mean, self.longest = config.pooling_mean_pool, config.max_length_encoder_decoder
+        self.regularised = config.pooling_variance_regularization
+        self.highway = Highway(channels, config.pooling_n_highway_layers)
+        self.out_projection = nn.Linear(channels, config.d_model)
         self.conv_layers = nn.Sequential(*(_Features(width, c, k, alone) for k, c in kernels))
 
     def forward(self, frontiers: Tensor, embedded: Tensor) -> Tensor:

@@ -81,6 +81,11 @@ def _draw_one(ax: Any, one: Series) -> None:
     if one.style == "band":
         ax.fill_between(x, one.low, one.high, color=colour, lw=0, label=label)
         return
+    if one.style == "stack":
+        ax.bar(x, y, 0.8, one.base, color=colour, label=label, edgecolor="white", lw=pen(0.3))
+        ends = ([a + b for a, b in zip(one.base, side, strict=False)] for side in (one.low, one.high))
+        ax.vlines(x[: len(one.low)], *ends, color=INK[0], lw=pen(0.4))
+        return
     many = one.style == "curve" and len(x) > MOST_BARS
     thin = one.mark in _THIN
     stroke = {"color": colour, "lw": pen(one.pen / 2), "ls": _DASHES[one.dash] if one.pen else "None"}
@@ -100,9 +105,9 @@ def _draw_one(ax: Any, one: Series) -> None:
         ax.plot(*at, mark, mfc="white", label="_", color=colour, **{**marks, "zorder": 4})
     _draw_intervals(ax, one, colour, band=many or (one.shaded and len(x) > 1))
     if one.style == "arrow":
-        ends = {"xy": (x[-1], y[-1]), "xytext": (x[0], y[0])}
+        tips = {"xy": (x[-1], y[-1]), "xytext": (x[0], y[0])}
         head = {"arrowstyle": "-|>,head_width=.18,head_length=.36", "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", **ends, arrowprops=head | stroke)
+        ax.annotate("", **tips, arrowprops=head | stroke)
 
 
 def _draw_intervals(ax: Any, one: Series, colour: str, *, band: bool) -> None:
@@ -259,6 +264,10 @@ def _draw_map(ax: Any, chart: Chart, of: Map) -> None:
     ax.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
     lines = of.up.ticks or ()
     ax.set_yticks([list(of.y).index(at) for at, _ in lines], [plain(text) for _, text in lines])
+    for name, pair in of.classes.items():
+        ax.plot([], [], "s", color=pair[0], label=name)
+    if not of.bar:
+        return
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.02, aspect=18)
     bar.set_ticks([at for at, _ in of.bar], labels=[text for _, text in of.bar])
     bar.ax.tick_params(length=0, labelsize=small(0.9))

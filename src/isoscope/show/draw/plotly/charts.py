@@ -45,7 +45,7 @@ def figure(chart: Chart) -> Figure:
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": _FONT, "size": 12, "color": SOFT[0]},
         "hoverlabel": {"bgcolor": PAPER[0], "bordercolor": SOFT[0], "font": {"color": INK[0]}},
-        "hovermode": "closest", "dragmode": False,
+        "hovermode": "closest", "dragmode": False, "barmode": "overlay",
         "xaxis": _axis_of_x(chart) | ({"anchor": "y2", "showline": False} if lined else {}),
         "yaxis": _axis_of_y(chart) | ({"domain": list(_LINES)} if lined else {}),
         "yaxis2": {**_axis_of_map(chart.map), "domain": list(_BELOW)} if chart.map and lined else None,
@@ -134,6 +134,12 @@ def _axis_of_map(of: Map) -> Figure:
 
 
 def _traces(one: Series, digits: int) -> list[Figure]:
+    if one.style == "stack":
+        edge = {"color": PAPER[0], "width": 1}
+        bar = {"type": "bar", "name": html.escape(one.name), "x": list(one.x), "y": list(one.y), "width": 0.8}
+        ends = {"error_y": _bars(one) | {"color": INK[0]}} if one.has_intervals else {}
+        bar |= {"base": list(one.base), "marker": {"color": one.paint, "line": edge}}
+        return [bar | ends | _hover(one, digits)]
     if one.style == "band":
         return [_edge(one, one.low, digits, ""), _edge(one, one.high, digits, "tonexty")]
     mode = "+".join(part for part, size in (("lines", one.pen), ("markers", one.dot)) if size)
@@ -223,7 +229,8 @@ def _heatmap(of: Map, *, below: bool) -> Figure:
         "z": [[rounded(z, of.digits) for z in line] for line in of.cells],
         "colorscale": [[i / (len(of.stops) - 1), pair[0]] for i, pair in enumerate(of.stops)],
         "zmin": of.low, "zmax": of.high, "xgap": int(of.apart), "ygap": int(of.apart), "hoverongaps": False,
-        "colorbar": bar, "hovertext": told or None, "hoverinfo": "text" if told else None,
+        "colorbar": bar if of.bar else None, "showscale": None if of.bar else False,
+        "hovertext": told or None, "hoverinfo": "text" if told else None,
         "hovertemplate": _pattern(of.pattern) if of.pattern and not told else None,
         "text": [list(map(html.escape, line)) for line in of.text] or None, "meta": dict(of.meta) or None,
     }  # fmt: skip

@@ -83,7 +83,14 @@ def heads(points: pd.DataFrame | None, rows: pd.DataFrame | None = None) -> Albu
         key = tuple(line for one, line in LINES.get(name, {}).items() if one in there) or (THIS, OTHERS)
         chart = eigenvalues() if name == "spectrum" else lines(name)
         panels |= {name: Panel((), _HEADINGS[name], "", chart, key)} if there & set(series) else {}
-    return Album(panels, albums.called(units), found, _first(found, rows), _SERIES)
+    pull = {}
+    for head, known in albums.known_of_heads(rows, ("trace", "frobenius")).items():
+        trace, scale = known.get("trace"), known.get("frobenius")
+        if trace and scale and scale.value > 0:
+            pull[head] = regime_of(trace) != UNDECIDED, abs(trace.value) / scale.value
+    last = albums.of_last_unit(found)
+    first = max(last, key=lambda head: pull.get(head[1:], (False, -math.inf)))
+    return Album(panels, albums.called(units), found, first, _SERIES)
 
 
 def picture(of: Album[dict[str, Line]], at: Head, panel: str) -> Chart:
@@ -113,12 +120,3 @@ def _largest(points: pd.DataFrame) -> pd.DataFrame:
     size = (points["x"] ** 2 + points["y"] ** 2)[is_eigenvalue].sort_values(ascending=False, kind="stable")
     lines = points[points["series"].isin([one for panel in LINES.values() for one in panel])]
     return pd.concat([points.loc[size.index].groupby(by).head(most), lines])
-
-
-def _first(found: dict[Head, dict[str, Line]], rows: pd.DataFrame | None) -> Head:
-    pull = {}
-    for head, known in albums.known_of_heads(rows, ("trace", "frobenius")).items():
-        trace, scale = known.get("trace"), known.get("frobenius")
-        if trace and scale and scale.value > 0:
-            pull[head] = regime_of(trace) != UNDECIDED, abs(trace.value) / scale.value
-    return max(albums.of_last_unit(found), key=lambda head: pull.get(head[1:], (False, -math.inf)))

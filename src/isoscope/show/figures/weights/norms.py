@@ -18,29 +18,24 @@ from isoscope.show.charts import NULL, Axis, Chart, Series, Style
 from isoscope.show.colours import MODELS, SOFT, Pair
 from isoscope.show.figures.curves import from_zero, series_of
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Told, in_order, title_of
+from isoscope.show.measures import FAMILIES, Told, how_shown, in_order, title_of
 from isoscope.show.readings import SiteReading, latest, models, read, unique
+from isoscope.sites import parts
 
 STAGES = {"norm_before": "before", "norm_standardised": "x̂", "norm_scaled": "γx̂", "norm_output": "γx̂ + β"}
 """Short, so that six of them fit under a small panel; x̂ is the standardised vector."""
 
 EDITS = {"norm_without_bias": "β := 0", "norm_without_weight": "γ := 1"}
-SHOWN = (
-    "mean_cosine_between", "relative_drift", "isoscore", "mean_cosine", "partition_isotropy_unit",
-    "mean_norm",
-)  # fmt: skip
-"""The measures that are drawn along the stages, the mean cosine of all pairs only where the other is not."""
-
 HEIGHT = 250
 
 
 def stages(rows: pd.DataFrame, told: Told) -> tuple[Panel, ...]:
     """One panel per measure, the stages across, one colour per model; of several steps the last."""
-    readings = read(rows[rows["head"].isna() & rows["kind"].str.startswith("norm_")])
-    own = latest([r for r in readings if r.known])
+    readings = read(rows[rows["head"].isna()])
+    own = latest([r for r in readings if r.known and r.kind != "norm" and parts(r.kind)[0] == "norm"])
     colours = dict(zip(models(own), cycle(MODELS), strict=False))
     key, there = tuple(colours.items()) if len(colours) > 1 else (), {r.measure for r in own}
-    shown = [m for m in SHOWN if m in there and (m != "mean_cosine" or "mean_cosine_between" not in there)]
+    shown = [m for m in FAMILIES["norm"].others if m in there and how_shown(m).beside not in there]
     charts = {m: _chart([r for r in own if r.measure == m], colours) for m in shown}
     return tuple(Panel((m,), title_of(m, told), "", chart, key) for m, chart in charts.items())
 
@@ -61,7 +56,7 @@ def _chart(own: Sequence[SiteReading], colours: Mapping[str, Pair]) -> Chart:
         drawn = series_of(name, mine, [place[r.kind] for r in mine], pair)
         style: Style = "curve" if group is ordered else "dots"
         series += [replace(drawn, style=style, size=8, hollow=group is edits, opacity=1)] if mine else []
-    labels = [(STAGES | EDITS).get(kind) or kind.removeprefix("norm_").replace("_", " ") for kind in place]
+    labels = [(STAGES | EDITS).get(kind) or parts(kind)[1].replace("_", " ") for kind in place]
     wrapped = ["\n".join(textwrap.wrap(label, 9, break_long_words=False)) for label in labels]
     across = Axis(range=(-0.5, max(place.values()) + 0.5), ticks=[*zip(place.values(), wrapped, strict=True)])
     up = Axis(range=from_zero([v for r in own for v in (r.value, r.null, r.low, r.high)]))

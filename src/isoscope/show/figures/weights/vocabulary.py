@@ -16,28 +16,20 @@ from isoscope.show.charts import Axis, Chart, Hover, Series, rounded
 from isoscope.show.colours import MODELS
 from isoscope.show.figures.clouds import ORIGIN
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import Told, title_of
+from isoscope.show.measures import FAMILIES, Told, how_shown, title_of
 from isoscope.show.readings import SiteReading, at_last, models, read
+from isoscope.sites import CENTRED, WITHOUT_TOP, of_form, parts
 
-FORMS = {"": "as it is", "_centred": "centred", "_without_top": "without its top directions"}
+FORMS = {"": "as it is", CENTRED: "centred", WITHOUT_TOP: "without its top directions"}
 SIDES = {"input_vocabulary": "Input vocabulary", "output_vocabulary": "Output vocabulary"}
-VOCABULARY = tuple(f"{side}{form}" for side in SIDES for form in FORMS)
+VOCABULARY = tuple(of_form(side, form) for side in SIDES for form in FORMS)
 """The kinds of site that are a vocabulary matrix, in one of its forms."""
 
 HIDDEN = ("norm_output", "output", "layer")
 """Where hidden states leave the model: the first of these that is there stands beside the vocabulary."""
 
-MEASURES = (
-    "mean_cosine", "mean_cosine_between", "relative_drift", "drift", "mean_norm", "isoscore",
-    "participation_ratio", "effective_rank", "top_share", "partition_isotropy_unit", "partition_isotropy",
-    "partition_isotropy_one_sign", "partition_isotropy_first", "partition_isotropy_second",
-    "partition_isotropy_float32", "singular_entropy", "frequency_norm_correlation",
-    "frequency_drift_correlation",
-)  # fmt: skip
+MEASURES = (*FAMILIES["vocabulary"].others, *FAMILIES["vocabulary"].measures)
 """The lines of the table; other measures of these sites are in the table of rows."""
-
-ROUNDED = 1e-5
-"""A smaller drift, of a matrix whose mean was taken away, is what rounding left of it: it reads 0."""
 
 HEIGHT = 340
 _DOT = Hover("", "{x:.3g}, {y:.3g}")
@@ -78,11 +70,14 @@ def tables(rows: pd.DataFrame, told: Told) -> tuple[Grid, ...]:
 
 def _table(own: list[SiteReading], heading: str, told: Told) -> Grid:
     columns = [kind for kind in VOCABULARY if any(r.kind == kind for r in own)]
-    labels = [FORMS[kind.removeprefix(side)] for side in SIDES for kind in columns if kind.startswith(side)]
-    spans = [(name, sum(kind.startswith(side) for kind in columns)) for side, name in SIDES.items()]
+    labels = [FORMS[parts(kind)[1]] for kind in columns]
+    spans = [(name, sum(parts(kind)[0] == side for kind in columns)) for side, name in SIDES.items()]
     at = {(r.measure, r.kind): r for r in own if r.kind in columns}
     there = {measure for measure, _ in at} - {"mean_cosine_between"}  # of rows it is the other again
-    hidden = _hidden_states(own)
+    # the vectors that leave the model: at the norm, the output, or the deepest layer
+    kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
+    deepest = max((r.layer for r in own if r.kind == kind and r.layer is not None), default=None)
+    hidden = [r for r in own if r.kind == kind and r.layer == deepest]
     if hidden:
         columns, labels = [*columns, "hidden"], [*labels, hidden[0].site.replace("norm-output", "final norm")]
         spans = [*spans, ("Hidden states", 1)]
@@ -96,14 +91,6 @@ def _table(own: list[SiteReading], heading: str, told: Told) -> Grid:
     return Grid(heading, tuple(span for span in spans if span[1]), tuple(labels), tuple(lines))
 
 
-def _hidden_states(own: list[SiteReading]) -> list[SiteReading]:
-    """What is known of the vectors that leave the model: at the norm, the output, or the deepest layer."""
-    kind = next((kind for kind in HIDDEN if any(r.kind == kind for r in own)), "")
-    there = [r for r in own if r.kind == kind]
-    deepest = max((r.layer for r in there if r.layer is not None), default=None)
-    return [r for r in there if r.layer == deepest]
-
-
 def _entry(reading: SiteReading | None) -> Entry | None:
     if reading is None:
         return None
@@ -113,7 +100,7 @@ def _entry(reading: SiteReading | None) -> Entry | None:
         f"null {reading.null:.6g}" if null else "", f"n {reading.n:,}" if reading.n else "", reading.note,
     ]  # fmt: skip
     centred = reading.kind in VOCABULARY and reading.kind not in SIDES
-    removed = centred and reading.measure in ("drift", "relative_drift") and reading.value < ROUNDED
+    removed = centred and abs(reading.value) < how_shown(reading.measure).least
     return Entry(short(0.0 if removed else reading.value), null, ", ".join(filter(None, words)))
 
 

@@ -1,4 +1,4 @@
-"""The page of a reproduced paper: its claims with their verdicts on top, then a section a claim.
+"""A reproduced paper on the terminal and on its page: its claims with their verdicts, then a section a claim.
 
 A verdict has a word and a sign (✓, ✗, ?), so that it does not depend on colour.
 """
@@ -7,24 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from isoscope.kinds.reproduce.screen import claims_of
+from isoscope.kinds.screen import WIDTH, Cell, Screen, Table, headed
 from isoscope.papers.claims import called
-from isoscope.papers.paper import Judged, Paper, headline
+from isoscope.papers.paper import Judged, Paper, headline, judged
+from isoscope.papers.table import paper_of
 from isoscope.results.run import Run
 from isoscope.results.store import RunFolder
 from isoscope.results.trajectory import FAILED
 from isoscope.show.charts import prepared
 from isoscope.show.colours import SOFT, Pair
 from isoscope.show.figures.panels import Panel
-from isoscope.show.page.markup import coded, rendered
+from isoscope.show.page.content import Content
 from isoscope.show.page.section import Explanation, Section, explanations, section
 
-_SIGNS = {True: ("✓", "held"), False: ("✗", "turned"), None: ("?", "open")}
+_COLUMNS = headed(("claim", "expected", "found", "verdict"), folds=True)
+_SIGNS = {True: ("✓", "held", "green"), False: ("✗", "turned", "red"), None: ("?", "open", "yellow")}
 _DASHES = {"solid": "", "dash": "5 3", "dot": "1.5 2.5"}
 _SHOWN_ELSEWHERE = ("notes", "title", "expected", "said", "verdict")
 Key = dict[str, tuple[Pair, str]]
 """The colour and the dash of each series, by name."""
+
+
+def claims_of(folder: RunFolder) -> tuple[Paper, list[Judged]]:
+    """The paper, and every claim of it that the folder has."""
+    paper = paper_of(str(folder.run.question["paper"]))
+    return paper, judged(paper, folder)
+
+
+def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
+    """The table of claims and how many held."""
+    _, found = claims_of(folder)
+    lines, verdicts, said = [], [], headline(found)
+    for claim, verdict in ((each.claim, each.verdict) for each in found):
+        *_, colour = _SIGNS[verdict.held]
+        lines.append((claim.title, claim.expected, verdict.said, Cell(verdict.word, colour)))
+        told = {"claim": claim.name, "expected": claim.expected, "verdict": verdict.word}
+        verdicts.append({**told, "found": f"{verdict.said} {verdict.details}".strip()})
+    table = Table(_COLUMNS, tuple(lines), rules=frozenset(range(1, len(found))))
+    return Screen((table, said), json={"verdicts": verdicts, "headline": said})
 
 
 @dataclass(frozen=True)
@@ -39,24 +61,21 @@ class Drawn:
     explained: tuple[Explanation, ...]
 
 
-def page_of(folder: RunFolder) -> str:
-    """The text of `report.html`, from the rows that are in the folder now."""
-    return paper_page(folder.run, *claims_of(folder), folder.facts())
-
-
-def sections_of(folder: RunFolder) -> list[Section]:
-    """A section per claim that has something to draw."""
-    made: list[Section] = []
-    for each in claims_of(folder)[1]:
-        title, told = each.claim.title, folder.run.measures
-        made += section(each.claim.name, title, f"{title}: {each.verdict.word}", _panels(each), told)
-    return made
+def content_of(folder: RunFolder) -> Content:
+    """A section per claim that has something to draw, and the page of the paper."""
+    run, (paper, found), made = folder.run, claims_of(folder), list[Section]()
+    for each in found:
+        title, name = each.claim.title, each.claim.name
+        made += section(name, title, f"{title}: {each.verdict.word}", _panels(each), run.measures)
+    return Content(made, partial(paper_page, run, paper, found, folder.facts()))
 
 
 def paper_page(
     run: Run, paper: Paper, found: Sequence[Judged], facts: Mapping[str, Mapping[str, object]]
 ) -> str:
     """The text of `report.html`, from the claims that were judged."""
+    from isoscope.show.page.markup import coded, rendered  # the terminal needs no templates
+
     drawn = [_drawn(each, run, facts.get(each.claim.name, {}).get("notes", [])) for each in found]
     colours = [pair for one in drawn for _, key in one.panels for pair, _ in key.values()]
     absent = [(name, coded(why)) for name, why in paper.absent.items()]
@@ -75,14 +94,10 @@ def _drawn(each: Judged, run: Run, noted: object) -> Drawn:
     several = [key for key in keys if len(key) > 1]
     largest = max(several, key=len, default={})
     shared = largest if len(several) > 1 and all(key.items() <= largest.items() for key in several) else {}
-    told = {**vars(each.claim), **vars(each.verdict), "word": each.verdict.word, "notes": _notes(each, noted)}
-    explained, sign = explanations(each.claim.measures, run.measures), _SIGNS[each.verdict.held]
-    return Drawn(told, *sign, tuple(zip(panels, keys, strict=True)), shared, explained)
-
-
-def _notes(each: Judged, noted: object) -> list[str]:
-    """Remarks of the experiment, and the reasons of what could not be measured."""
     lost = each.rows[each.rows["measure"] == FAILED]
     places = zip(lost["model"], lost["revision"], lost["note"], strict=True)
     reasons = [f"{called(model, revision)}: {why}" for model, revision, why in places]
-    return list(dict.fromkeys([*map(str, noted if isinstance(noted, list) else []), *reasons]))
+    remarks = list(dict.fromkeys([*map(str, noted if isinstance(noted, list) else []), *reasons]))
+    told = {**vars(each.claim), **vars(each.verdict), "word": each.verdict.word, "notes": remarks}
+    explained, (sign, mood, _) = explanations(each.claim.measures, run.measures), _SIGNS[each.verdict.held]
+    return Drawn(told, sign, mood, tuple(zip(panels, keys, strict=True)), shared, explained)

@@ -1,17 +1,28 @@
-"""What a contrast says: a table of arms × quantities, and which arms lie higher, lower or are alike."""
+"""A contrast on the terminal and on its page: how arms differ at the same entropy or as they came.
+
+Layer 0 is the mean over layers. Decided here: an arm keeps its colour on the whole page, and nothing is drawn
+beyond what was measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import nan
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from isoscope.formatting import ABSENT, short
 from isoscope.kinds.screen import WIDTH, Column, Screen, Table, notes_of
-from isoscope.lab.contrast.fit import Fitted, fit
+from isoscope.lab.contrast.fit import Fitted, common, fit
+from isoscope.results.reading import Reading
 from isoscope.results.store import RunFolder
+from isoscope.show.charts import Chart, Ground, Hover, Series, turned
+from isoscope.show.colours import GRID, Pair
+from isoscope.show.figures.curves import Dot, rows_of_changes
 from isoscope.show.measures import Told, name_of, title_of
+from isoscope.show.page.content import Content, content
+from isoscope.show.page.section import Section, panel_of, section
 
 LAYER = "Mean over layers"
 CHANCE = "Intervals are not corrected for their number: of twenty arms that do not differ, one seems to."
@@ -22,6 +33,11 @@ _FIRST = {
 """The quantities of the headline, in order: at matched entropy, and of arms as they came."""
 _MOST = 6  # quantities in the table; the page has all
 _INTERVAL = 17  # columns of "[−0.058, −0.0094]"
+_DOTS = (
+    "A dot is how far an arm lies from {0}, the mean over seeds, and its bar the 95 % interval: full where "
+    "that leaves 0 out, else hollow."
+)
+_SPOKEN_OF = ("relative_drift", "mean_cosine_between", "drift_share")  # by the headline, so they stand first
 
 
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
@@ -45,7 +61,7 @@ def _table(found: Fitted, told: Told) -> Table:
     if as_they_came(found.differences):
         own = found.points[(found.points["layer"] == 0) & (found.points["arm"] == found.arms[0])]
         means = own.groupby("measure")["value"].mean()
-        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, nan)) for name in measures)))
+        lines.append((f"{found.arms[0]}: its own", *(short(means.get(name, math.nan)) for name in measures)))
     for arm in found.arms[1:]:
         cells = {line["measure"]: _cell(line) for _, line in whole[whole["arm"] == arm].iterrows()}
         lines.append((arm, *(cells.get(measure, "") for measure in measures)))
@@ -57,8 +73,8 @@ def _cell(line: pd.Series) -> str:
     """Value and interval, marked where that excludes 0; the spread of the seeds where there is none."""
     if pd.isna(line["value"]):
         return ABSENT
-    low, high, bounded = reach(line)
-    mark = "*" if bounded and not low <= 0 <= high else ""
+    low, high = reach(line)
+    mark = "*" if Reading.of(line).excludes(0) else ""
     return f"{short(line['value'], 2)}{mark}\n[{short(low, 2)}, {short(high, 2)}]"
 
 
@@ -70,10 +86,9 @@ def fitted(folder: RunFolder) -> Fitted:
     return fit(folder.frame(), str(folder.run.question["reference"]), arms)
 
 
-def reach(line: pd.Series) -> tuple[float, float, bool]:
-    """The interval of a difference, or where it has none how far its seeds reach; and whether it has one."""
-    bounded = bool(pd.notna(line["low"]))
-    return (line["low"], line["high"], True) if bounded else (line["least"], line["most"], False)
+def reach(line: pd.Series) -> tuple[float, float]:
+    """The interval of a difference, or where it has none how far its seeds reach."""
+    return (line["low"], line["high"]) if Reading.of(line).bounded else (line["least"], line["most"])
 
 
 def as_they_came(differences: pd.DataFrame) -> bool:
@@ -130,7 +145,8 @@ def span(differences: pd.DataFrame) -> str:
 
 
 def _sure(differences: pd.DataFrame) -> pd.Series:
-    return (differences["low"] > 0) | (differences["high"] < 0)
+    sure = [Reading.of(line).excludes(0) for _, line in differences.iterrows()]
+    return pd.Series(sure, differences.index, dtype=bool)
 
 
 def _sides(own: pd.DataFrame) -> str:
@@ -143,3 +159,92 @@ def _sides(own: pd.DataFrame) -> str:
         ]
         sides += [f"{word} with {', '.join(each)}"] if each else []
     return " and ".join(sides)
+
+
+def content_of(folder: RunFolder) -> Content:
+    """The sections, and their page without rows of weights: there are many models'."""
+    rows, found, told = folder.frame(), fitted(folder), folder.run.measures
+    said = finding(found.differences, found.arms, told)
+    return content(folder, contrast_sections(found, told), said, rows[rows["kind"] != "query_key"])
+
+
+def contrast_sections(found: Fitted, told: Told) -> list[Section]:
+    """Differences, then the trials of the mean over layers, then those of every layer, folded."""
+    points, lines, differences, arms = found.points, found.lines, found.differences, found.arms
+    reference = arms[0] if arms else ""
+    free, colours = as_they_came(differences), {arm: turned(at)[0] for at, arm in enumerate(arms)}
+    measures = [str(m) for m in points["measure"].drop_duplicates()]
+    if not free:
+        measures.sort(key=lambda m: _SPOKEN_OF.index(m) if m in _SPOKEN_OF else len(_SPOKEN_OF))
+    beside = [arm for arm in arms[1:] if (differences["arm"] == arm).any()]
+    whole = differences[differences["layer"] == 0]
+    apart = {m: differences_chart(whole[whole["measure"] == m], beside, colours) for m in measures}
+    made = section(
+        "contrast", "As they came" if free else "At the same entropy",
+        f"How does each arm differ from {reference}?",
+        [panel_of(m, told, chart) for m, chart in apart.items()], told,
+        words="\n".join([_DOTS.format(reference), *findings(whole, told), CHANCE]),
+        key={arm: colours[arm] for arm in beside}, explained=measures,
+    )  # fmt: skip
+    for layer in sorted(points["layer"].unique()):
+        here, drawn = points[points["layer"] == layer], lines[lines["layer"] == layer]
+        trials = {
+            m: trials_chart(here[here["measure"] == m], drawn[drawn["measure"] == m], arms)
+            for m in measures
+            if m != "normalised_entropy"
+        }
+        made += section(
+            f"layer-{layer}" if layer else "trials", f"Layer {layer}" if layer else LAYER,
+            "Every trial against the entropy of its attention",
+            [panel_of(m, told, chart) for m, chart in trials.items()], told,
+            words=span(differences[differences["layer"] == layer]), key=colours, explained=(),
+            folded=bool(layer),
+        )  # fmt: skip
+    return made
+
+
+def differences_chart(own: pd.DataFrame, arms: Sequence[str], colours: Mapping[str, Pair]) -> Chart:
+    """One quantity: a dot per arm, hollow where its interval holds 0; else with the spread of its seeds."""
+    dots = []
+    for _, line in own[own["value"].notna() & own["arm"].isin(list(arms))].iterrows():
+        low, high = reach(line)
+        by, arm = Reading.of(line), str(line["arm"])
+        drawn, bar = replace(by, low=low, high=high), 1.6 if by.bounded else 0.8
+        hollow = not by.excludes(0)
+        dots.append(Dot(arms.index(arm), arm, drawn, colours[arm], telling(line), hollow=hollow, bar=bar))
+    return rows_of_changes(arms, dots, "difference")
+
+
+def telling(line: pd.Series) -> Hover:
+    """The hover text of a difference."""
+    low, high = reach(line)
+    seeds = f"{line['n']} seed{'' if line['n'] == 1 else 's'}"
+    lines = [
+        f"{'95 % interval' if Reading.of(line).bounded else 'seeds lie from'} {low:.6g} to {high:.6g}",
+        seeds if pd.isna(line["at"]) else f"{seeds}, at an entropy of {line['at']:.3f}",
+    ]
+    return Hover(f"{line['value']:.6g}", f"  {line['arm']}", list(filter(None, [*lines, line["note"]])))
+
+
+def trials_chart(points: pd.DataFrame, lines: pd.DataFrame, arms: Sequence[str]) -> Chart:
+    """One quantity of one layer: points are trials, a line is the mean over the seeds of an arm."""
+    x = points["entropy"].dropna()
+    least, most = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
+    shared = lines[lines["until"] < math.inf]
+    within = common(shared)
+    grounds = [Ground(within, (), GRID, 0.45)] if within else []
+    series = []
+    for at, arm in enumerate(arms):
+        own, (pair, mark, dash) = lines[lines["arm"] == arm], turned(at)
+        if len(own) and len(shared):
+            ends = [max(least, own["since"].min()), min(most, own["until"].max())]
+            y = [float((own["intercept"] + own["slope"] * end).mean()) for end in ends]
+            series.append(Series(arm, ends, y, colour=pair, dash=dash, width=1.8))
+        mine = points[(points["arm"] == arm) & points["entropy"].notna() & points["value"].notna()]
+        told = [
+            Hover(f"{value:.6g}", f" at an entropy of {entropy:.3f}", [f"{arm}, seed {seed}"])
+            for value, entropy, seed in zip(mine["value"], mine["entropy"], mine["seed"], strict=True)
+        ]
+        at_entropy = mine["entropy"].tolist(), mine["value"].tolist()
+        series.append(Series(arm, *at_entropy, style="dots", told=told, colour=pair, mark=mark, size=5))
+    return Chart("", "normalised entropy, measured", "", series, grounds=grounds)

@@ -1,22 +1,34 @@
-"""The terminal output of a run of no special kind: tables of weights and of sites, and the headline."""
+"""A run of no special kind on the terminal and on its page: tables, the headline, a section per family."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pandas as pd
 
 from isoscope.kinds.measure.tables import all_tables
 from isoscope.kinds.screen import WIDTH, Screen, notes_of
 from isoscope.results.store import RunFolder
+from isoscope.show.page.content import Content
 from isoscope.show.say.words import headline
 
 _MOST = 6  # sites that a note names
 
 
+def content_of(folder: RunFolder) -> Content:
+    """The sections of the rows that are in the folder now, and their page."""
+    from isoscope.show.page.page import page, sections_of
+    from isoscope.show.page.training import training_of
+
+    run, rows, facts, points = folder.run, folder.frame(influence=True), folder.facts(), folder.points()
+    sections = sections_of(run, rows, points, training_of(run, rows, facts))
+    return Content(sections, partial(page, run, rows, facts, points, sections=sections))
+
+
 def screen_of(folder: RunFolder, width: int = WIDTH) -> Screen:
     """Tables of the rows in the folder, the headline, and notes."""
-    return measured(folder.frame(), notes_of(folder.facts()), width)
+    return measured(folder.frame(influence=True), notes_of(folder.facts()), width)
 
 
 def measured(rows: pd.DataFrame, notes: Iterable[str], width: int = WIDTH) -> Screen:

@@ -1,1 +1,0 @@
-"""An untrained block under a bias."""

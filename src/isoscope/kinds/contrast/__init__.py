@@ -1,1 +1,0 @@
-"""A contrast between trained arms."""

@@ -1,1 +1,0 @@
-"""The effect of repairs on tasks."""

@@ -1,1 +1,0 @@
-"""A reproduced paper: its claims with verdicts."""
