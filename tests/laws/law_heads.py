@@ -337,7 +337,7 @@ KINDS: dict[str, HeadKind] = {
     "attention_mass": HeadKind(lambda made: (torch.sigmoid(made.scores), *_rows(made)), null=False),
     "blind_rows": HeadKind(_rows, "none"),
     "not_finite_rows": HeadKind(_rows, "none"),
-    "drift_share": HeadKind(_split, "none"),
+    "drift_share": HeadKind(_split),
     "cross_term": HeadKind(_split),
     "entropy_without_drift": HeadKind(_without),
     "normalised_entropy_without_drift": HeadKind(_without),

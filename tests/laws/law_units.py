@@ -13,7 +13,9 @@ from torch import Tensor
 from isoscope.data.keys import dealt_units, unit_keys
 from isoscope.measures.table import choose
 from isoscope.results.reading import Reading
+from isoscope.stats.anatomy import Anatomy
 from isoscope.stats.centre import Centre
+from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.directions import Directions
 from isoscope.stats.queries import Queries
 from isoscope.stats.rows import Rows
@@ -21,7 +23,7 @@ from isoscope.stats.seen import Vectors
 from tests.laws.law_heads import Scene
 
 VECTORS = ("mean_cosine_between", "drift", "relative_drift", "mean_norm")
-ATTENTION = ("entropy", "sink_mass", "query_relative_drift")
+ATTENTION = ("entropy", "sink_mass", "query_relative_drift", "drift_share", "key_share", "content_share")
 MEASURES = {measure.name: measure for measure in choose((*VECTORS, *ATTENTION))}
 WIDTH, LENGTH, ROWS = 8, 10, 6
 
@@ -107,12 +109,19 @@ class Reader:
         keys[:, :, 0, 0] += 1
         key = torch.from_numpy(random.integers(2**40, size=size))
         made = Scene(query, keys, torch.ones(size, ROWS, dtype=torch.bool), key, causal=True)
-        return replace(made, units=dealt(document, key)) if by_document else made
+        made = replace(made, units=dealt(document, key)) if by_document else made
+        known = Queries.of(made.heads)
+        random_query = torch.from_numpy(random.normal(size=(2, 4)))
+        means = {"mean": known.mean_query, "key_mean": known.mean_key, "behind": known.behind_mean}
+        return replace(made, **means, random=random_query)
 
     def read(self, documents: int, seed: int, *, by_document: bool) -> dict[str, Reading]:
         """The readings of the first head: of a layer there is none of the queries' drift."""
-        heads = self.scene(documents, seed, by_document=by_document).heads
-        records = {Rows: Rows.of(heads), Queries: Queries.of(heads)}
+        made = self.scene(documents, seed, by_document=by_document)
+        records = {
+            Rows: Rows.of(made.heads), Queries: Queries.of(made.heads), Anatomy: Anatomy.of(made.dissected),
+            Counterfactual: Counterfactual.of(made.counterfact),
+        }  # fmt: skip
         return {name: MEASURES[name].readings(records, records)[1] for name in ATTENTION}  # type: ignore[arg-type]
 
     def truth(self) -> dict[str, float]:

@@ -19,7 +19,7 @@ from isoscope.geometry import anatomy, sharpness
 from isoscope.geometry.anatomy import EVEN, MIXED, PARTS
 from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy, read_sink_mass
 from isoscope.measures.base import Measure, side_by_side
-from isoscope.measures.per_head import per_head
+from isoscope.measures.per_head import SURE, of_uncertain_means, per_head
 from isoscope.results.reading import Reading
 from isoscope.stats.anatomy import DRAWS, Anatomy, Controls
 from isoscope.stats.intervals import Array, Groups, array, enough, few, left, quiet
@@ -68,11 +68,7 @@ def _share(part: int) -> Callable[[Anatomy], tuple[Reading, ...]]:
     def read(record: Anatomy) -> tuple[Reading, ...]:
         found = shares(record)
         readings = _per_head(record, found[:, part], _chance(record)[part], (0.0, math.inf))
-        noise = _noise(record, found)[part].tolist()
-        return tuple(
-            replace(each, low=max(0.0, each.low - less)) if each.bounded else each
-            for each, less in zip(readings, noise, strict=True)
-        )
+        return of_uncertain_means(readings, _noise(record, found)[part].tolist())
 
     return read
 
@@ -109,8 +105,11 @@ def _kind(record: Anatomy) -> tuple[Reading, ...]:
     low = high = np.full_like(lead[0], math.nan)
     decides = enough(array(record.rows.sequences), record.rows.joint)
     if decides:
-        low, high = Groups.of(array(record.split).mean(1, keepdims=True)).interval(lead)
-        low = low - np.take_along_axis(_noise(record, found), first[None], 0)[0]
+        ends = Groups.of(array(record.split).mean(1, keepdims=True)).interval(lead)
+        both, noise = np.stack([first, others[0].argmax(0)]), _noise(record, found)
+        least = np.take_along_axis(np.maximum(every[0], noise) * noise, both, 0).sum(0)
+        low, high = (np.hypot(end - lead[0], 2 * SURE * np.sqrt(least)) for end in ends)
+        low, high = lead[0] - low - np.take_along_axis(noise, both[:1], 0)[0], lead[0] + high
     why = "" if decides else few(record.rows.joint)
     readings = side_by_side(
         lead[0],
@@ -133,7 +132,7 @@ _measure = partial(
     Measure,
     family="anatomy of attention",
     stats=(Anatomy,),
-    interval=f"{INTERVAL}; it reaches lower by what noise of the means may add",
+    interval=f"{INTERVAL}, widened by what noise of the means may add",
     source="isoscope",
     bounds=(0.0, math.inf),
     unchanged_by=frozenset(),

@@ -16,7 +16,7 @@ import numpy as np
 from isoscope.geometry import query_key, sharpness
 from isoscope.measures.attention import INTERVAL, ratio, read_normalised_entropy, read_sink_mass
 from isoscope.measures.base import Measure
-from isoscope.measures.per_head import per_head
+from isoscope.measures.per_head import of_uncertain_means, per_head
 from isoscope.results.reading import Reading
 from isoscope.stats.counterfactual import Counterfactual
 from isoscope.stats.intervals import Array, array, left, quiet
@@ -30,16 +30,22 @@ _LOCAL = (
 
 @quiet
 def _drift_share(record: Counterfactual) -> tuple[Reading, ...]:
-    drift, rest, rows = (array(sums).sum(0) for sums in (record.drift, record.rest, record.split))
-    return per_head(
-        _varying(record, drift / (drift + rest))[None],
+    drift, rows = left(record.drift), array(record.split).sum(0)
+    found = _varying(record, drift / (drift + left(record.rest)))
+    chance = array(record.chance).sum(0) / rows
+    readings = per_head(
+        found,
         rows,
-        null=array(record.chance).sum(0) / rows,
+        null=chance,
         size=record.split,
         sequences=record.rows.sequences,
         joint=record.rows.joint,
+        bounds=(0.0, 1.0),
         why="the scores of this attention do not vary",
     )
+    noise = chance / (1 - chance) * (1 - found[0])  # of the mean query: 1/n of what is left of the queries
+    known = noise[~np.isnan(noise)]
+    return of_uncertain_means(readings, [known.mean() if len(known) else math.nan, *noise])
 
 
 @quiet
@@ -114,7 +120,7 @@ MEASURES = (
         misleads="The two parts may go together or against each other: see the cross term. A share of little "
         "variance is a share of little. Noise of the mean query adds about its null.",
         null="1/(n + 1), n the effective number of queries behind the mean: their share without drift",
-        interval="none: the mean query is as uncertain as the rows, and is not read again without each group",
+        interval=f"{INTERVAL}, widened by what noise of the mean query may add",
     ),
     _measure(
         name="cross_term",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from torch import Tensor
@@ -10,6 +12,8 @@ from torch import Tensor
 from isoscope.measures.base import side_by_side, undefined
 from isoscope.results.reading import Influence, Reading
 from isoscope.stats.intervals import Array, Groups, array, enough, few, quiet
+
+SURE = 1.96  # standard errors of a normal distribution in 95 %
 
 
 @quiet
@@ -57,3 +61,22 @@ def per_head(
         notes=[note, *(note if each else why for each in known.tolist())],
         influence=moved,
     )
+
+
+def of_uncertain_means(readings: Iterable[Reading], noise: Iterable[float]) -> tuple[Reading, ...]:
+    """Shares of variance with intervals that hold the noise of the means they are of.
+
+    A mean that is off by δ adds to a share P the `noise` N of δ, and twice the covariance of both, whose
+    standard error is at most 2√(P·N) by Cauchy-Schwarz. Leaving out groups does not show that: the
+    readings are not paired.
+    """
+    return tuple(_widened(*each) for each in zip(readings, noise, strict=True))
+
+
+def _widened(reading: Reading, noise: float) -> Reading:
+    reading = replace(reading, influence=None)
+    if not reading.bounded or not noise > 0:
+        return reading
+    apart = 2 * SURE * math.sqrt(max(reading.value, noise) * noise)
+    below, above = (math.hypot(end - reading.value, apart) for end in (reading.low, reading.high))
+    return replace(reading, low=max(0.0, reading.value - below - noise), high=reading.value + above)
