@@ -13,6 +13,7 @@ import isoscope
 from isoscope.kinds.advise.screen import advice
 from tests.repair import test_advice
 from tests.show import (
+    test_anatomy,
     test_sentences,
     test_sentences_advice,
     test_sentences_attention,
@@ -26,11 +27,19 @@ SOURCE = Path(isoscope.__file__).parent
 SAYING = ("families", "attention", "course", "weights", "words")
 MODULES = (
     *(SOURCE / "show" / "say" / f"{name}.py" for name in SAYING),
-    *(SOURCE / "kinds" / kind / "screen.py" for kind in ("advise", "block", "contrast", "impact")),
+    SOURCE / "kinds" / "advise" / "screen.py",
+    *(SOURCE / "kinds" / f"{kind}.py" for kind in ("block", "contrast", "impact")),
     SOURCE / "kinds" / "sweep" / "sentences.py",
 )
 TABULAR = ("screen_of", "_table")  # what stands in tables, which the goldens of the terminal hold
+SECTIONS = (
+    "content_of",
+    "contrast_sections",
+    "trials_chart",
+    "along_bias",
+)  # headings, axes: goldens of pages
 TABLES = (
+    test_anatomy,
     test_sentences,
     test_sentences_advice,
     test_sentences_attention,
@@ -41,6 +50,7 @@ TABLES = (
 )
 NAMES = {"series looked at for changes"}  # of what a run tells
 LOOKING = ("not_finite", "cost", "told_once")  # of what looking found and took: test_training.py has those
+COMPARED = ("against",)  # two models over the same inputs: tests/run/test_paired.py has the sentence
 LETTERS = 9  # fewer are names of columns, joints and endings
 
 
@@ -55,7 +65,12 @@ def phrases(file: Path) -> Iterator[tuple[str, str]]:
             if sum(map(str.isalpha, text)) >= LETTERS and " " in text.strip():
                 yield "Line", text.strip()
     for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or function.name in (*TABULAR, *LOOKING):
+        if not isinstance(function, ast.FunctionDef) or function.name in (
+            *TABULAR,
+            *SECTIONS,
+            *LOOKING,
+            *COMPARED,
+        ):
             continue
         first = function.body[0]
         told = {first.value} if isinstance(first, ast.Expr) else set()
