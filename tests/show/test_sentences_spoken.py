@@ -50,7 +50,7 @@ TABLES = (
 )
 NAMES = {"series looked at for changes"}  # of what a run tells
 LOOKING = ("not_finite", "cost", "told_once")  # of what looking found and took: test_training.py has those
-COMPARED = ("against",)  # two models over the same inputs: tests/run/test_paired.py has the sentence
+ELSEWHERE = (*LOOKING, "against")  # two models over the same inputs: tests/run/test_paired.py
 LETTERS = 9  # fewer are names of columns, joints and endings
 
 
@@ -65,12 +65,7 @@ def phrases(file: Path) -> Iterator[tuple[str, str]]:
             if sum(map(str.isalpha, text)) >= LETTERS and " " in text.strip():
                 yield "Line", text.strip()
     for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or function.name in (
-            *TABULAR,
-            *SECTIONS,
-            *LOOKING,
-            *COMPARED,
-        ):
+        if not isinstance(function, ast.FunctionDef) or function.name in (*TABULAR, *SECTIONS, *ELSEWHERE):
             continue
         first = function.body[0]
         told = {first.value} if isinstance(first, ast.Expr) else set()
