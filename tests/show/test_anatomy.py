@@ -17,7 +17,7 @@ from isoscope.show.colours import PAPER, PARTS
 from isoscope.show.draw.matplotlib.sheet import shown
 from isoscope.show.figures.anatomy import panels
 from isoscope.show.figures.panels import Panel
-from isoscope.show.measures import ANATOMY
+from isoscope.show.measures import ANATOMY as PARTED
 from isoscope.show.page.page import page, sections_of
 from isoscope.show.page.section import Section
 from isoscope.show.page.training import training_of
@@ -29,6 +29,7 @@ from tests.show.said import HEADLINE, Case, Table, cases
 from tests.typed import frame
 
 NAN = math.nan
+ANATOMY = {part: measure for part, (measure, _) in PARTED.items()}
 SECTION, DRIFT = "anatomy of attention", "drift in attention"
 EVEN = "attention is even: its scores deviate by less than 0.1 within rows"
 KEY = {"position": 0.2, "key": 0.5, "query position": 0.05, "content": 0.2}
@@ -88,6 +89,7 @@ FOUND: Table = {
         ("the match of a query’s content with a key’s (content share 0.60).", layer(CONTENT), layer(KEY)),
         ("favours (key share 0.50)", layer(KEY), layer(CLOSE)),
         ("The largest part", layer(KEY), layer(CLOSE)),
+        ("The largest part", layer(KEY), layer(CLOSE, kind="key")),  # whatever its tag
         ("The largest part", layer(KEY), layer(KEY, half=None)),  # nothing leads without an interval
         ("The largest part", layer(KEY), even()),
         ("The largest part", layer(KEY, entropy=NEARLY_EVEN - 0.02), layer(KEY, entropy=NEARLY_EVEN - 0.005)),
@@ -187,6 +189,14 @@ def test_heads_are_coloured_by_kind_and_tell_their_shares() -> None:
     assert whole.measures[0] == "position_share"
 
 
+def test_heads_without_an_interval_are_of_no_kind() -> None:
+    bare = [*layer(KEY), *layer(KEY, head=0, half=None)]
+    assert len(panels(frame(bare), {})) == 1
+    chart = panels(frame([*bare, *layer(CONTENT, head=1)]), {})[1].chart
+    assert chart.map is not None
+    assert list(chart.map.x) == [1]
+
+
 @pytest.mark.parametrize("shares", [KEY, CONTENT])
 def test_heads_of_one_kind_alone_have_its_colour(shares: dict[str, float]) -> None:
     chart = panels(frame([*layer(shares), *layer(shares, head=0)]), {})[1].chart
@@ -252,7 +262,9 @@ def test_nothing_is_drawn_twice() -> None:
 def test_along_steps_each_share_is_drawn_once_in_their_order() -> None:
     rows = [r for step in (0, 5, 9) for r in run(layer(KEY), layer(CONTENT, 2))
             for r in [replace(r, step=step)]]  # fmt: skip
-    own = sections(rows, "training")[SECTION]
+    found = sections([*rows, *(r for step in (0, 5, 9) for r in attended(step=step))], "training")
+    assert DRIFT not in found
+    own = found[SECTION]
     drawn = [panel.measures[0] for panel in own.panels]
     assert drawn[:4] == list(ANATOMY.values())
     assert len(drawn) == len(set(drawn))
@@ -312,4 +324,4 @@ def test_every_kind_of_colour_vision_tells_the_parts_apart(sight: str, screen: i
 def test_the_page_holds_the_section() -> None:
     text = page(Run("observe", "t", {}, {}, {}, ""), frame(run(layer(KEY))), {})
     assert 'id="anatomy-of-attention"' in text
-    assert "key: what every query favours" in text
+    assert "key: keys that every query favours" in text

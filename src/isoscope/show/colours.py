@@ -30,10 +30,10 @@ PARTS: dict[str, Pair] = {
 """Parts of attention scores, in their order; every kind of colour vision tells them apart."""
 
 CURVES = {
-    "without key": PARTS["key"], "without position and query position": PARTS["position"],
-    "without position and key": MODELS[3], "content alone": PARTS["content"], "without a random vector": SOFT,
+    "without key": PARTS["key"], "without position": PARTS["position"], "of content": PARTS["content"],
+    "without position and key": MODELS[3], "without a random vector": SOFT,
 }  # fmt: skip
-"""Of curves that have a colour of their own, by their names."""
+"""Of curves that have a colour of their own wherever they are drawn."""
 
 AMOUNT: tuple[Pair, ...] = (
     ("#f1f5f9", "#1f2730"), ("#c3d8eb", "#1f435f"), ("#83b1d9", "#2a6a9b"), ("#3a7fb9", "#56a0d6"),

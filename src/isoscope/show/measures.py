@@ -63,19 +63,15 @@ class Shown:
 
 
 ANATOMY = {
-    "position": "position_share", "key": "key_share", "query position": "query_position_share",
-    "content": "content_share",
-}  # fmt: skip
-"""The measure of each part of attention scores, in the order in which they are drawn and told."""
+    "position": ("position_share", "preferred places and distances"),
+    "key": ("key_share", "keys that every query favours"),
+    "query position": ("query_position_share", "each query’s own preferred places"),
+    "content": ("content_share", "the match of a query’s content with a key’s"),
+}
+"""The measure of each part of attention scores, and what it is, in the order in which they are drawn."""
 
 AS_IT_IS, WITHOUT_DRIFT, WITHOUT_RANDOM = "as it is", "without the mean query", "without a random vector"
 _USED, _ENTROPY = "Directions used", "Normalised entropy"
-_WITHOUT_PARTS = {
-    "without_key": "without key",
-    "without_position_and_key": "without position and key",
-    "without_position": "without position and query position",
-    "of_content": "content alone",
-}
 _BUT_FIRST = "Normalised entropy over the keys but the first"
 COSINE_BY_FREQUENCY = "Mean cosine by frequency of the token"
 DRIFT_BY_FREQUENCY = "Relative drift by frequency of the token"
@@ -119,11 +115,12 @@ FAMILIES: dict[str, Family] = {
     "anatomy of attention": Family("What sharpens attention", "Position, keys that every query favours, or "
                                    "this query with this key?", {
         **{measure: Shown(heading=f"{part}\nshare".replace(" ", "\n"), interval=False, bare=True)
-           for part, measure in ANATOMY.items()},
+           for part, (measure, _) in ANATOMY.items()},
         "anatomy_cross_term": Shown(), "attention_kind": Shown(instead="key_share"),
         "normalised_entropy": AGAIN, "sink_mass": AGAIN,
-        **{f"{measure}_{suffix}": Shown(panel=panel, curve=curve) for suffix, curve in _WITHOUT_PARTS.items()
-           for measure, panel in (("normalised_entropy", _ENTROPY), ("sink_mass", "Sink mass"))},
+        **{f"{measure}_{suffix}": Shown(panel=panel, curve=suffix.replace("_", " "))
+           for measure, panel in (("normalised_entropy", _ENTROPY), ("sink_mass", "Sink mass"))
+           for suffix in ("without_key", "without_position_and_key", "without_position", "of_content")},
         "normalised_entropy_without_random": AGAIN, "sink_mass_without_random": AGAIN,
     }, over_steps=("position_share", "key_share", "content_share"), wide=0),
     "attention": Family("Attention", "How sharp is attention, and where does it look?", {
@@ -280,8 +277,8 @@ COLUMNS = (
 """Columns of the terminal's table of sites; the first matter most."""
 
 COLUMNS_WITH_ATTENTION = (
-    "mean_cosine_between", "relative_drift", "normalised_entropy", *ANATOMY.values(), "drift_share",
-    "normalised_entropy_without_drift", "sink_mass", "participation_ratio_split", "mean_norm",
+    "mean_cosine_between", "relative_drift", "normalised_entropy", *(share for share, _ in ANATOMY.values()),
+    "drift_share", "normalised_entropy_without_drift", "sink_mass", "participation_ratio_split", "mean_norm",
 )  # fmt: skip
 """Columns of the terminal's table of sites where there is attention; only the first has its interval."""
 

@@ -72,9 +72,7 @@ def bounds(measure: str, values: Iterable[float]) -> tuple[float, float]:
     return 0.0, min(1.0, max(found, default=1.0) or 1.0) if colours == "to the largest" else 1.0
 
 
-def head_map(
-    own: Sequence[SiteReading], low: float, high: float, tell: Callable[[SiteReading], Hover] = telling
-) -> Chart:
+def head_map(own: Sequence[SiteReading], low: float, high: float) -> Chart:
     """The map of these readings of heads, layers down and heads across."""
     layers = sorted({r.layer for r in own if r.layer is not None})
     heads = sorted({r.head for r in own if r.head is not None})
@@ -85,7 +83,7 @@ def head_map(
     found = Map(
         heads, layers, [[r.value if r else math.nan for r in line] for line in cells], low, high,
         Axis("layer", ticks=ticks_of(layers), down=True), colour_bar(low, high, values), signed=low < 0,
-        told=() if many else [[tell(r) if r else None for r in line] for line in cells],
+        told=() if many else [[telling(r) if r else None for r in line] for line in cells],
         pattern=Hover("{z:.4g}", "  layer {y} head {x}"), digits=4 if many else 0,
         apart=max(len(layers), len(heads)) <= GAP_UNTIL,
         meta={"kind": own[0].kind},  # so that a click on a cell can tell its head

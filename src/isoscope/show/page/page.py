@@ -64,8 +64,6 @@ def sections_of(
     families = (family_of(str(m), told) for m in seen["measure"].drop_duplicates())
     make = partial(trained_section, of, points) if of else partial(section_of, seen, told, points)
     first = ["directions", "training"] if of else []  # what the headline speaks of, then the loss
-    known = {family_of(str(m), told) for m in seen.loc[seen["value"].notna(), "measure"].drop_duplicates()}
     named = unique([*first, *FAMILIES, *families])
-    named = [name for name in named if name not in FAMILIES or FAMILIES[name].instead not in known]
     found = [section for family in named if family != "health" and (section := make(family))]
     return [*weighed, *found]

@@ -142,6 +142,8 @@ def trained_section(of: Training, points: pd.DataFrame | None, family: str) -> S
     if family == LIVE:
         measured = set(rows["measure"].drop_duplicates())
         covered = unique(m for panel in small for m in panel.measures if m not in measured)
+    elif not covered:
+        return None
     clouds = album(points, of.last_rows()) if family == "queries" else None
     changes: list[str] = []
     for m in unique(m for panel in large for m in panel.measures):
@@ -207,8 +209,11 @@ def _localisation(
 
 
 def _measures(rows: pd.DataFrame, family: str, told: Told) -> tuple[list[str], list[str]]:
-    """The measures that a family shows, and those that are its own, in order."""
+    """The measures that a family shows, and those of its own, in order; none where another stands instead."""
     named = [str(m) for m in rows["measure"].drop_duplicates()]
+    there = {family_of(m, told) for m in rows.loc[rows["value"].notna(), "measure"].drop_duplicates()}
+    if _shown(family).instead in there:
+        return [], []
     own = in_order([m for m in named if family_of(m, told) == family], family)
     return [m for m in named if shown_in(m, family, told)], own
 

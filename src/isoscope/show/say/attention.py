@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 
 from isoscope.formatting import capital, listed, plain, short, spread, two
 from isoscope.results.paired import paired
@@ -27,11 +26,6 @@ CLEAN = 0.2  # a cross term further from 0 is reported: the drift share is then 
 TIMES_CHANCE = 2.0  # a drift share of less than this many times its null is not in the headline
 NEARLY_EVEN = 0.95  # attention whose normalised entropy may exceed this is nearly even: a threshold of ours
 _KIND = "attention_kind"
-_FROM = {
-    "position": "preferred places and distances", "key": "keys that every query favours",
-    "query position": "each query’s own preferred places",
-    "content": "the match of a query’s content with a key’s",
-}  # fmt: skip
 
 
 def anatomy(found: list[SiteReading]) -> list[str]:
@@ -47,7 +41,8 @@ def anatomy(found: list[SiteReading]) -> list[str]:
     heads = Counter(r.tag for r in found if r.measure == _KIND and r.head is not None and r.bounded)
     said = [f"{'no part' if tag == 'mixed' else tag} leads in {n}" for tag, n in heads.most_common()]
     out += [f"Of {heads.total()} heads, {listed(said)}."] if said else []
-    return [*filter(None, out), *_sinks(found, {"key": _FROM["key"], "position_and_key": "position and key"})]
+    both, alone = ("position_and_key", "position and key"), ("key", ANATOMY["key"][1])
+    return [*filter(None, out), *_sinks(found, *(alone if find_sinks(found, "key")[0] else both))]
 
 
 def _by_part(found: list[SiteReading]) -> dict[str, list[SiteReading]]:
@@ -62,13 +57,12 @@ def _by_part(found: list[SiteReading]) -> dict[str, list[SiteReading]]:
 
 def _leading(found: list[SiteReading]) -> str:
     """The parts that lead and where, with their shares; content is told where it does not lead."""
-    groups = _by_part(found)
-    led = [r for part in ANATOMY for r in groups.get(part, ())]
-    said = []
-    for part in ANATOMY:
+    groups, said, led = _by_part(found), list[str](), list[SiteReading]()
+    for part, (measure, words) in ANATOMY.items():
         if own := groups.get(part):
             where = f" in {numbered(own)}" if len(groups) > 1 else ""
-            said.append(f"{_FROM[part]}{where} ({part} share {_span(found, ANATOMY[part], own)})")
+            said.append(f"{words}{where} ({part} share {_span(found, measure, own)})")
+            led += own
     less = (
         "" if "content" in groups else f"; content makes {_span(found, 'content_share', led)}" if led else ""
     )
@@ -85,26 +79,22 @@ def drift(found: list[SiteReading]) -> list[str]:
         aside = [f"95 % interval {percent(top.low)} to {percent(top.high)}"] if top.bounded else []
         aside += [f"chance {percent(top.null)}"] if math.isfinite(top.null) else []
         out += [f"{capital(_share(found, shares, aside))}.", *_without(found, top)]
-    return [*out, *_sinks(found, {"drift": "the mean query"})]
+    return [*out, *_sinks(found, "drift", "the mean query")]
 
 
-def _sinks(found: list[SiteReading], parts: Mapping[str, str]) -> list[str]:
-    """The first of these parts of scores that carries the sink of a layer, and where it stays without all."""
-    out, before, stays, suffix, what = [], list[SiteReading](), list[SiteReading](), "", ""
-    for suffix, what in parts.items():
-        carried, stays = find_sinks(found, suffix)
-        if carried := [r for r in carried if r not in before]:
-            ends = "", f"_without_{suffix}", "_without_random"
-            whole, left, control = (_span(found, f"sink_mass{end}", carried) for end in ends)
-            chance = spread([r.null for r in carried], lambda value: short(value, 2))
-            out.append(
-                f"The sink of {numbered(carried)} is carried by {what}: the first token takes {whole}, "
-                f"without {what} {left} (chance {chance}), without a random vector {control}."
-            )
-        before += carried
+def _sinks(found: list[SiteReading], part: str, what: str) -> list[str]:
+    """The layers whose sink a part of the scores carries, and those where it stays without that part."""
+    (carried, stays), out, ends = find_sinks(found, part), [], ("", f"_without_{part}", "_without_random")
+    if carried:
+        whole, left, control = (_span(found, f"sink_mass{end}", carried) for end in ends)
+        chance = spread([r.null for r in carried], lambda value: short(value, 2))
+        out.append(
+            f"The sink of {numbered(carried)} is carried by {what}: the first token takes {whole}, "
+            f"without {what} {left} (chance {chance}), without a random vector {control}."
+        )
     if stays:
-        values = f"{_span(found, f'sink_mass_without_{suffix}', stays)} of {_span(found, 'sink_mass', stays)}"
-        out.append(f"In {numbered(stays)} most of the sink stays without {what} ({values}).")
+        whole, left, _ = (_span(found, f"sink_mass{end}", stays) for end in ends)
+        out.append(f"In {numbered(stays)} most of the sink stays without {what} ({left} of {whole}).")
     return out
 
 
