@@ -83,8 +83,8 @@ def _draw_one(ax: Any, one: Series) -> None:
         return
     if one.style == "stack":
         ax.bar(x, y, 0.8, one.base, color=colour, label=label, edgecolor="white", lw=pen(0.3))
-        tips = ([a + b for a, b in zip(one.base, side, strict=False)] for side in (one.low, one.high))
-        ax.vlines(x[: len(one.low)], *tips, color=INK[0], lw=pen(0.4))
+        ends = ([a + b for a, b in zip(one.base, side, strict=False)] for side in (one.low, one.high))
+        ax.vlines(x[: len(one.low)], *ends, color=INK[0], lw=pen(0.4))
         return
     many = one.style == "curve" and len(x) > MOST_BARS
     thin = one.mark in _THIN
