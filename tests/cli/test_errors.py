@@ -91,7 +91,7 @@ def test_a_model_with_nothing_to_see(isoscope: Isoscope, tiny_bert: Path, tmp_pa
 def test_an_unknown_measure_before_anything_is_loaded(isoscope: Isoscope) -> None:
     told = sentence(isoscope("measure", "nobody/nothing", "--measures", "mean_cosin"))
     assert told.startswith(
-        "no measure is called 'mean_cosin'; did you mean 'mean_cosine'? There are: attended_distance,"
+        "no measure is called 'mean_cosin'; did you mean 'mean_cosine'? There are: anatomy_cross_term, "
     )
 
 

@@ -28,7 +28,14 @@ LARGE = {
     measure.name for measure in MEASURES if {Orientation, Moments, Reservoir, Types} & set(measure.stats)
 }
 OF_TYPES = {measure.name for measure in MEASURES if Types in measure.stats}  # the largest, in a tiny model
-NULLS_OF_HALVES = ["isoscore", "isoscore_star", "participation_ratio", "stable_rank", "top_share"]
+NULLS_OF_HALVES = [
+    "isoscore",
+    "isoscore_star",
+    "participation_ratio",
+    "stable_rank",
+    "top_share",
+    "spectral_exponent",
+]
 UNDEFINED = {  # in so little data, and at the first layer
     "mean_cosine_rare",
     "relative_drift_rare",

@@ -59,7 +59,7 @@ def of_heads(values: Tensor, keys: Tensor) -> Reading:
     group = torch.nn.functional.one_hot(keys % GROUPS, GROUPS).double().T
     size = group.sum(1)[:, None].expand(-1, HEADS)
     found = left(group @ values) / left(size)
-    return per_head(found, size.sum(0).numpy(), size=size, sequences=group.sum(1))[0]
+    return per_head(found, size.sum(0).numpy(), size=size, sequences=group.sum(1), joint=torch.tensor(0))[0]
 
 
 def pairs_of(
@@ -211,7 +211,7 @@ def test_changes_between_observations_and_run_folders(
         for each in checkpoints
     ]
     found = isoscope.changes(*seen)
-    own = found[(found["layer"] == 3) & found["low"].notna()].set_index("about")
+    own = found[(found["kind"] == "layer") & (found["layer"] == 3) & found["low"].notna()].set_index("about")
     assert set(own["tag"]) == {PAIRED} and own["low"]["mean_norm"] > 0
     before = found[(found["kind"] == "layer") & (found["layer"] == 0) & found["low"].notna()]
     assert (before["value"] == 0).all() and len(before)
@@ -228,8 +228,12 @@ def test_changes_between_observations_and_run_folders(
     assert (many["low"] <= found["low"]).sum() == found["low"].notna().sum()
 
 
-def test_models_are_compared_over_the_same_inputs(checkpoints: list[str], tmp_path: Path) -> None:
-    folder = isoscope.compare(checkpoints, limit=32, out=tmp_path / "both")
+def test_models_are_compared_over_the_same_inputs(checkpoints: list[str], lines: str, tmp_path: Path) -> None:
+    runs = [
+        measure(each, lines, limit=None, max_length=64, out=tmp_path / str(at), counterfactual=False)
+        for at, each in enumerate(checkpoints)
+    ]
+    folder = isoscope.compare([str(run.path) for run in runs], out=tmp_path / "both")
     text = headline(folder.frame(influence=True))
     assert "Over the same inputs, from" in text and "in layer 3 (from" in text
     assert "; in layers 0–2 no change is distinguishable" in text

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from isoscope.kinds.sweep.screen import screen_of
 from torch import Tensor, nn
 
 from isoscope.errors import IsoscopeError
-from isoscope.kinds.sweep.page import page_of
+from isoscope.kinds.sweep.page import content_of, screen_of
 from isoscope.lab.train.reopen import Reopen, experiment_of, training_of
 from isoscope.models.inputs import open_data
 from isoscope.models.source import Model, load
@@ -238,10 +237,12 @@ def test_want_of_memory_is_known_by_its_words() -> None:
 def test_checkpoints_are_paired_on_the_page_and_in_the_terminal(trained: Path, tmp_path: Path) -> None:
     names = ("mean_cosine_between", "relative_drift", "normalised_entropy")
     folder = swept(trained, tmp_path / "run", some(trained, 4), measures=names)
-    said = [page_of(folder), *map(str, screen_of(folder).shown)]
+    said = [content_of(folder).page(), *map(str, screen_of(folder).shown)]
     assert all("mean cosine between sequences" in " ".join(text.split()) for text in (said[0], said[-1]))
     assert not any("not paired)" in text for text in said)
     for file in folder.files():  # as an older isoscope wrote them
         rows, facts = folder.read(file, COLUMNS)
         folder.write(str(facts["unit"]), rows, facts)
-    assert all("(intervals not paired)" in text for text in (page_of(folder), screen_of(folder).shown[-1]))
+    assert all(
+        "(intervals not paired)" in text for text in (content_of(folder).page(), screen_of(folder).shown[-1])
+    )

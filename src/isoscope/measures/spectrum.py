@@ -291,7 +291,7 @@ MEASURES = (
         misleads="A line is fitted whatever the shape of the spectrum, and the three largest eigenvalues "
         "do not enter. With few vectors it reads too high; see the null. Of fewer than 100 eigenvalues all "
         "from rank 4 on are used, so compare clouds of one width.",
-        null=_OF_WHOLE,
+        null=_OF_BLOCKS,
         source="Stringer et al. 2019; Agrawal et al. 2022 (α-ReQ)",
         bounds=(0.0, math.inf),
         extra=True,
