@@ -111,7 +111,7 @@ def given(name: str, *, padded: bool = True) -> dict[str, Tensor]:
 
 def look(module: nn.Module, data: Any, **options: Any) -> Observation:
     options = {"layers": "*attention.*", "heads": True, "measures": "all"} | options
-    return isoscope.observe(module, data, **options)
+    return isoscope.observe(module, data, **tiny.EVERY | options)
 
 
 def table(seen: Observation) -> pd.DataFrame:

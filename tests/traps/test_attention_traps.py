@@ -13,6 +13,7 @@ from torch import nn
 import isoscope
 from isoscope.errors import IsoscopeError
 from isoscope.run.observe.fold import SEQUENCES
+from tests.models.tiny import EVERY
 
 SIZES = {"vocab_size": 300, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
 
@@ -22,7 +23,7 @@ def ids(sequences: int, length: int, seed: int = 0) -> torch.Tensor:
 
 
 def table(model, batches, measures):
-    rows = isoscope.observe(model, batches, measures=measures).frame()
+    rows = isoscope.observe(model, batches, measures=measures, **EVERY).frame()
     return rows.set_index(["kind", "layer", "measure"])
 
 

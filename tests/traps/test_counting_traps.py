@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import isoscope
+from tests.models.tiny import EVERY
 from tests.traps.trap_models import Letters, Model, token_ids
 
 
@@ -33,9 +34,9 @@ def test_trap_padding_counted_as_data(side):
     model = Model()
     rows = [token_ids(1, length, length)[0] for length in (2, 5, 9, 40)]
     batch = padded(rows, side)
-    seen = isoscope.observe(model, [batch])
-    alone = isoscope.observe(model, [row[None] for row in rows])
-    fallen = isoscope.observe(model, [batch["input_ids"]])
+    seen = isoscope.observe(model, [batch], **EVERY)
+    alone = isoscope.observe(model, [row[None] for row in rows], **EVERY)
+    fallen = isoscope.observe(model, [batch["input_ids"]], **EVERY)
     assert set(seen.frame().query("measure == 'drift'").n) == {sum(map(len, rows))}
     assert np.allclose(seen.frame().value, alone.frame().value, rtol=1e-5, atol=1e-6, equal_nan=True)
     assert (values(fallen, "mean_cosine") > values(seen, "mean_cosine") + 0.2).all()

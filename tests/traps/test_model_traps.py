@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import isoscope
+from tests.models.tiny import EVERY
 from tests.traps.trap_models import SITES, Model, token_ids
 
 
@@ -63,8 +64,9 @@ def test_trap_is_real_a_hook_added_to_compiled_code_is_not_heard():
 def test_trap_activation_recomputation_counted_twice(training, recompute):
     """Checkpointed blocks run again in the backward pass; every vector counts once, in every layer."""
     ids = token_ids(12, 7)
-    seen = isoscope.observe(Model(recompute=recompute).train(training), [ids, token_ids(4, 7, 1)])
-    plain = isoscope.observe(Model(), [ids, token_ids(4, 7, 1)])
+    batches = [ids, token_ids(4, 7, 1)]
+    seen = isoscope.observe(Model(recompute=recompute).train(training), batches, **EVERY)
+    plain = isoscope.observe(Model(), batches, **EVERY)
     assert sites(seen) == SITES
     assert set(seen.frame().query("measure == 'drift'").n) == {16 * 7}
     assert np.array_equal(seen.frame().value, plain.frame().value, equal_nan=True)
@@ -85,7 +87,8 @@ def test_observing_between_forward_and_backward_leaves_recomputation_alone():
         model = Model(recompute="not reentrant").train()
         loss = model(ids).square().mean()
         if look:
-            assert set(isoscope.observe(model, [ids]).frame().query("measure == 'drift'").n) == {30}
+            seen = isoscope.observe(model, [ids], **EVERY).frame()
+            assert set(seen.query("measure == 'drift'").n) == {30}
         loss.backward()
         return [weight.grad for weight in model.parameters() if weight.grad is not None]
 
