@@ -14,10 +14,10 @@ MOST_PREFIXED = 2
 MOST_PUBLIC = 25
 COUNTED = (".py", ".js", ".css", ".html")
 SHOWING = ("show", "plot", "kinds", "cli")
-MOST_SHOWING = 11_500
-"""The most lines that all packages which show results may have together."""
-MOST = 51_000
-"""The most lines that the whole package may have."""
+MOST_SHOWING = 11_600
+"""The most lines that all packages which show results may have together; 11,500 before the anatomy."""
+MOST = 52_700
+"""The most lines that the whole package may have: 51,000 before documents, pairs and the anatomy came."""
 FOLDERS = sorted({file.parent for file in SOURCE.rglob("*.py")})
 
 
