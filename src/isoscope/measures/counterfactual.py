@@ -45,7 +45,7 @@ def _drift_share(record: Counterfactual) -> tuple[Reading, ...]:
     )
     noise = chance / (1 - chance) * (1 - found[0])  # of the mean query: 1/n of what is left of the queries
     known = noise[~np.isnan(noise)]
-    return of_uncertain_means(readings, [known.mean() if len(known) else math.nan, *noise])
+    return of_uncertain_means(readings, [known.mean() if len(known) else math.nan, *noise], 1.0)
 
 
 @quiet

@@ -63,20 +63,24 @@ def per_head(
     )
 
 
-def of_uncertain_means(readings: Iterable[Reading], noise: Iterable[float]) -> tuple[Reading, ...]:
-    """Shares of variance with intervals that hold the noise of the means they are of.
+def of_uncertain_means(
+    readings: Iterable[Reading], noise: Iterable[float], most: float = math.inf
+) -> tuple[Reading, ...]:
+    """Shares of variance, up to `most`, with intervals that hold the noise of the means they are of.
 
     A mean that is off by δ adds to a share P the `noise` N of δ, and twice the covariance of both, whose
     standard error is at most 2√(P·N) by Cauchy-Schwarz. Leaving out groups does not show that: the
     readings are not paired.
     """
-    return tuple(_widened(*each) for each in zip(readings, noise, strict=True))
+    return tuple(_widened(*each, most) for each in zip(readings, noise, strict=True))
 
 
-def _widened(reading: Reading, noise: float) -> Reading:
+def _widened(reading: Reading, noise: float, most: float) -> Reading:
     reading = replace(reading, influence=None)
     if not reading.bounded or not noise > 0:
         return reading
     apart = 2 * SURE * math.sqrt(max(reading.value, noise) * noise)
     below, above = (math.hypot(end - reading.value, apart) for end in (reading.low, reading.high))
-    return replace(reading, low=max(0.0, reading.value - below - noise), high=reading.value + above)
+    return replace(
+        reading, low=max(0.0, reading.value - below - noise), high=min(most, reading.value + above)
+    )
