@@ -66,9 +66,9 @@ def read(model: nn.Module, batches: list[torch.Tensor], groups: list[int] | None
     return table.set_index(["kind", "layer", "head", "measure"]).sort_index()
 
 
-@pytest.mark.parametrize("made", [gpt2, llama, Overwriting])
+@pytest.mark.parametrize("made", [*nightly(gpt2), llama, Overwriting])
 @pytest.mark.parametrize("room", [*nightly(1.0, 100.0), 2.5])  # how many layers fit at once
-@pytest.mark.parametrize("groups", [None, [0, 1, 2, 0, 3, 4, 4, 5, 1]], ids=["alone", "joint"])
+@pytest.mark.parametrize("groups", [*nightly(None), [0, 1, 2, 0, 3, 4, 4, 5, 1]], ids=["alone", "joint"])
 def test_readings_are_those_of_each_site(
     made: type, room: float, groups: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
