@@ -193,3 +193,13 @@ def test_a_unit_that_is_its_key_is_alone():
     assert float(some.query.joint) == 3
     assert isinstance(some.query.sums.by_unit, Sums)
     assert torch.equal(some.query.sums.by_unit.sequences, (some.query.count > 0).double())
+
+
+def test_the_same_vectors_in_other_documents_are_not_paired():
+    """Their groups differ, so what one group does to both says nothing of the difference."""
+    x, sequence, document = cloud(400, 100, 40)
+    one, same = (isoscope.describe(x, sequence=sequence, groups=document) for _ in range(2))
+    other = isoscope.describe(x, sequence=sequence, groups=document.flip(0)[sequence])
+    assert one.inputs == same.inputs != other.inputs
+    plain = isoscope.describe(x, sequence=sequence)
+    assert one.inputs != plain.inputs == isoscope.describe(x, sequence=sequence, groups=sequence).inputs

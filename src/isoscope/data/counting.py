@@ -56,7 +56,7 @@ class Counting:
     def of(
         cls, tokenizer: Any, config: Any, *, skip_first: bool | None = None, skip_special: bool | None = None
     ) -> Counting:
-        """The tokenizer's ids, else those that the config names; None leaves out what is known."""
+        """The tokenizer's ids, else those that the config names; None leaves out all that are known."""
         policy = Policy(special=skip_special is False, first=skip_first is False)
         known = special_ids(tokenizer)
         if known:

@@ -132,7 +132,7 @@ def _mean(scores: Tensor, counts: Tensor, of: Callable[[Tensor, Tensor, int], fl
 
 
 def _known(numbers: list[float]) -> float:
-    """The mean of those that are finite; NaN of none."""
+    """The mean of the finite numbers; NaN where there are none."""
     known = [number for number in numbers if math.isfinite(number)]
     return sum(known) / len(known) if known else math.nan
 

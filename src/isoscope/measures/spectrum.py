@@ -122,7 +122,7 @@ def _few(record: Moments) -> str:
 
 
 def _null_ratio(free: float, width: int) -> float:
-    """E(Σλ)²/E Σλ² of a Gaussian cloud whose covariance has so many degrees of freedom."""
+    """E(Σλ)²/E Σλ² of a Gaussian cloud whose covariance has `free` degrees of freedom."""
     return (width * free + 2) / (free + width + 1)
 
 

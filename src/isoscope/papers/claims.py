@@ -30,7 +30,7 @@ WORDS = {True: "as expected", False: "not as expected", None: "undecided at this
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether it held (None: undecided), in a sentence and more; `found` is what was held against `level`."""
+    """The verdict on a claim (None: undecided) with its sentence; `found` is compared with `level`."""
 
     held: bool | None
     said: str

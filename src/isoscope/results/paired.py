@@ -26,7 +26,7 @@ _FEWEST = 7.0  # degrees of an interval that does not tell them: of 8 sequences
 def paired(one: Reading, other: Reading, comparisons: int = 1) -> Reading:
     """`other` less `one`, whose null is no change; `tag` says whether its interval, if any, is paired.
 
-    All of so many `comparisons` hold together with 95 % (Bonferroni).
+    The intervals of this many `comparisons` hold together with 95 % (Bonferroni).
 
     >>> from isoscope.results.reading import Influence
     >>> noise = np.array([0.3, -0.3, 0.3, -0.3])

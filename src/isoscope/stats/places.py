@@ -270,3 +270,15 @@ def _numbered(sequence: Tensor | None, n: int) -> Tensor:
     ranked = sequence[order]
     within = torch.arange(n) - torch.searchsorted(ranked, ranked)
     return torch.empty_like(order).scatter(0, order, within)
+
+
+def hash_of_inputs(keys: Tensor, units: Tensor | None) -> int:
+    """A hash of sequences in any order: the sum of their hashed keys, and of their units where they have any.
+
+    Readings are paired by groups of units, so the same sequences in other units are other inputs. A sequence
+    that is its own unit has its own key for it.
+    """
+    if units is not None:
+        units = units.to(keys.device)
+        keys = torch.where(units == keys, keys, keys ^ mix(units))
+    return int(mix(keys).sum()) % 2**63

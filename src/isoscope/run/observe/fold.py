@@ -53,7 +53,7 @@ from isoscope.stats.clouds import Clouds
 from isoscope.stats.counterfactual import Counterfact, Counterfactual
 from isoscope.stats.heads import Positions
 from isoscope.stats.mass import Mass
-from isoscope.stats.places import mix
+from isoscope.stats.places import hash_of_inputs
 from isoscope.stats.queries import Queries, QueryProducts
 from isoscope.stats.rows import Rows
 
@@ -222,7 +222,7 @@ class Folder:
                 self.fold(module, batch)
             return
         self._largest, mode = max(self._largest, len(batch)), self._attached[1]
-        self.inputs = (self.inputs + int(mix(batch.keys).sum())) % 2**63
+        self.inputs = (self.inputs + hash_of_inputs(batch.keys, batch.units)) % 2**63
         self._batch = batch
         try:
             with at_rest(module), nullcontext() if mode is None else mode:

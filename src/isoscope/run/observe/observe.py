@@ -34,7 +34,7 @@ from isoscope.sites import ATTENTION, Site, select
 from isoscope.stats.base import Stat
 from isoscope.stats.centre import Centre
 from isoscope.stats.directions import Directions
-from isoscope.stats.places import mix
+from isoscope.stats.places import hash_of_inputs
 from isoscope.stats.rows import Rows
 from isoscope.stats.seen import Vectors
 
@@ -299,7 +299,7 @@ def describe(
     records: dict[type[Stat], Stat] = {stat: stat.of(seen, kept.parts) for stat in kept.stats}
     return Observation(
         {Site("cloud"): records}, chosen, name, facts=facts, remarks=tuple(notes), not_kept=kept.not_kept,
-        inputs=int(mix(key).sum()) % 2**63,
+        inputs=hash_of_inputs(key, units),
     )  # fmt: skip
 
 
